@@ -1,0 +1,1 @@
+"""The Mondrian kernel: Laplace-kernel learning with every kernel width at once."""
