@@ -1,0 +1,321 @@
+"""Mondrian features: sparse random features of the Laplace kernel, at every lifetime."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray
+
+
+class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Sparse random features whose inner product approximates the Laplace kernel.
+
+    .. math::
+        \phi(x)^\top \phi(x') = k_M(x, x') \approx \exp(-\lambda \lVert x - x' \rVert_1)
+
+    M Mondrian trees are run to the time λ on the rows given to :meth:`fit`. Each of their cells is
+    a feature; a row of the fitted data has exactly M non-zero features, each :math:`1/\sqrt{M}`,
+    and k_M is the share of trees in which two rows lie in the same cell.
+
+    A row that was not fitted may be parted from its cell by cuts outside the boxes of the fitted
+    rows. Its feature in a tree is the mean over these cuts, in closed form: the product of
+    :math:`\exp(-\Delta (t_1 - t_0))` over the nodes on its way, with Δ the L1 distance to the
+    node's box and :math:`[t_0, t_1]` the node's time. The expected kernel between a fitted and a
+    new row is then exactly the Laplace kernel; far from the data all features go to 0.
+
+    Inputs are not scaled: the kernel is the one that is asked for.
+
+    Parameters
+    ----------
+    lifetime : float, default=1.0
+        Time λ at which the trees stop, the ``gamma`` of
+        :func:`sklearn.metrics.pairwise.laplacian_kernel`. ``np.inf`` grows the trees until no
+        cell holds two different rows.
+    n_estimators : int, default=100
+        Number of trees M. The error of the kernel is of the order :math:`1/\sqrt{M}`.
+    max_cells : int or None, default=None
+        Bound on the number of cells C of all trees together. If it is reached before ``lifetime``
+        all trees stop there, with a warning, and ``lifetime_`` tells the time.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+
+    Attributes
+    ----------
+    lifetime_ : float
+        Time at which the trees stand: ``lifetime``, or less where ``max_cells`` stopped them.
+    n_cells_ : int
+        Number of cells C, the number of features.
+    n_cells_per_tree_ : ndarray of shape (n_estimators,)
+        Number of cells of each tree.
+    trees_ : Trees
+        The trees; a view made by :meth:`at` shares them.
+    n_features_in_ : int
+        Number of input coordinates.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the input columns, where ``X`` had any.
+
+    See Also
+    --------
+    LaplaceFourierFeatures : Dense Fourier features of the same kernel.
+    RandomBinningFeatures : Random grids instead of random trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from mondrian_kernel import MondrianFeatures
+    >>> X = np.random.default_rng(0).uniform(size=(200, 3))
+    >>> features = MondrianFeatures(lifetime=2.0, n_estimators=500, random_state=0)
+    >>> Phi = features.fit_transform(X)
+    >>> bool(np.abs((Phi @ Phi.T).toarray() - laplacian_kernel(X, gamma=2.0)).max() < 0.15)
+    True
+    >>> wider = features.at(0.5)  # the same trees, a wider kernel
+    >>> bool(np.abs(wider.kernel(X) - laplacian_kernel(X, gamma=0.5)).max() < 0.15)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "lifetime": [Interval(Real, 0, np.inf, closed="both")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        lifetime: float = 1.0,
+        n_estimators: int = 100,
+        *,
+        max_cells: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.lifetime = lifetime
+        self.n_estimators = n_estimators
+        self.max_cells = max_cells
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
+        """Grow the trees on the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self : MondrianFeatures
+            The fitted transformer.
+        """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: object = None, **fit_params: Any) -> sparse.csr_matrix:
+        r"""Grow the trees on the rows of X and return their features, M non-zeros a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        Phi : csr_matrix of shape (n_samples, n_cells_)
+            Features of the rows, each :math:`1/\sqrt{M}`.
+        """
+        leaf = self._fit(X)
+        return _csr(self._cells.column[leaf], None, self.n_cells_)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit(self, X: ArrayLike) -> IntArray:
+        X = check_rows(self, X, reset=True)
+        if self.max_cells is not None and self.max_cells < self.n_estimators:
+            raise ValueError(
+                f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
+                "every tree has at least one cell. Raise max_cells or lower n_estimators."
+            )
+        seed = draw_seed(self.random_state)
+        growth = Growth(X, self.n_estimators, seed, self.n_jobs)
+        lifetime = float(self.lifetime)
+        if self.max_cells is None:
+            growth.advance(lifetime)
+        else:
+            lifetime = growth.advance_within(lifetime, self.max_cells)
+            if lifetime < self.lifetime:
+                warnings.warn(
+                    f"max_cells={self.max_cells} was reached before lifetime={self.lifetime}: the "
+                    f"trees stop at lifetime_={lifetime:.6g} and their kernel is that much wider. "
+                    "Raise max_cells, or lower lifetime or n_estimators.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        self.trees_, leaf = growth.freeze(lifetime)
+        self._stand_at(lifetime)
+        return leaf
+
+    def _stand_at(self, lifetime: float) -> None:
+        self.lifetime_ = lifetime
+        self._cells: Cells = self.trees_.cells(lifetime)
+        self.n_cells_ = self._cells.total
+        self.n_cells_per_tree_ = self._cells.per_tree
+
+    def transform(self, X: ArrayLike) -> sparse.csr_matrix:
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, fitted before or new.
+
+        Returns
+        -------
+        Phi : csr_matrix of shape (n_samples, n_cells_)
+            At most M non-zeros a row; int32 indices.
+        """
+        node, log_stay = self._walk(X)
+        return _csr(self._cells.column[node], log_stay, self.n_cells_)
+
+    def apply(self, X: ArrayLike) -> IntArray:
+        """Return the cell of each row in each tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, fitted before or new. For a new row it is the cell it would lie in if no further
+            cut parted it from the fitted rows.
+
+        Returns
+        -------
+        cells : ndarray of shape (n_samples, n_estimators), int32
+            Number of the cell, which is the column of its feature.
+        """
+        return self._cells.column[self._walk(X)[0]]
+
+    def _walk(self, X: ArrayLike) -> tuple[IntArray, FloatArray]:
+        check_is_fitted(self)
+        return self.trees_.walk(check_rows(self, X), self.lifetime_, self.n_jobs)
+
+    def at(self, lifetime: float) -> MondrianFeatures:
+        """Return the same trees stopped at an earlier time: the features of a wider kernel.
+
+        Parameters
+        ----------
+        lifetime : float
+            Time λ between 0 and ``lifetime_``.
+
+        Returns
+        -------
+        features : MondrianFeatures
+            A fitted transformer which shares the memory of this one. Its features equal those of
+            a fit with this lifetime and the same seed.
+        """
+        check_is_fitted(self)
+        if not 0 <= lifetime <= self.lifetime_:
+            raise ValueError(
+                f"lifetime={lifetime} lies outside [0, lifetime_={self.lifetime_}], the time these "
+                "trees have run. Fit with a larger lifetime to see narrower kernels."
+            )
+        view = copy.copy(self)
+        view.lifetime = float(lifetime)
+        view._stand_at(float(lifetime))
+        return view
+
+    def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Approximate Laplace kernel between rows, :math:`k_M(x, y) = φ(x)^T φ(y)`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Rows.
+        Y : array-like of shape (n_samples_Y, n_features) or None, default=None
+            Rows, ``X`` where None. Unbiased where at least one row of a pair was fitted.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples_X, n_samples_Y)
+            Kernel values in [0, 1].
+        """
+        Phi = self.transform(X)
+        other = Phi if Y is None else self.transform(Y)
+        K: NDArray[np.float64] = (Phi @ other.T).toarray()
+        return K
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_cells_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
+    """Validate rows as a float64 array whose ranges do not overflow."""
+    rows: FloatArray = validate_data(
+        estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
+    )
+    if reset:
+        with np.errstate(over="ignore"):
+            sides = rows.max(axis=0) - rows.min(axis=0)
+            overflow = not np.isfinite(sides.sum())
+        if overflow:
+            worst = int(np.argmax(sides))
+            raise ValueError(
+                f"The ranges of the columns of X overflow: column {worst} runs from "
+                f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
+            )
+    return rows
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of the node streams, drawn from a scikit-learn ``random_state``."""
+    seed: int = check_random_state(random_state).randint(2**63 - 1, dtype=np.int64)
+    return int(seed)
+
+
+def _csr(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:
+    """Φ from the cells of rows (N, M) and the logarithms of √M times their values."""
+    n_rows, n_trees = column.shape
+    if n_rows * n_trees > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{n_rows} rows × {n_trees} trees are more non-zeros than int32 indices can count. "
+            "Transform in batches of rows."
+        )
+    if log_stay is None:
+        data = np.full(column.size, n_trees**-0.5)
+    else:
+        data = np.exp(log_stay, out=log_stay).ravel()
+        data *= n_trees**-0.5
+    indptr = np.arange(0, column.size + 1, n_trees, dtype=np.int32)
+    Phi = sparse.csr_matrix((data, column.ravel(), indptr), shape=(n_rows, n_cells))
+    Phi.has_sorted_indices = True
+    if log_stay is not None and not data.all():
+        Phi.eliminate_zeros()
+    return Phi
