@@ -1,0 +1,386 @@
+"""Rivals of the Mondrian features: Fourier features and random binning of the Laplace kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["LaplaceFourierFeatures", "RandomBinningFeatures"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_INT32_MAX = int(np.iinfo(np.int32).max)
+_INT64_MAX = int(np.iinfo(np.int64).max)
+# Up to here every integer is a float64, so a bin index is exact.
+_EXACT_INTEGERS = 2**53
+
+
+class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Random Fourier features of the Laplace kernel.
+
+    .. math::
+
+        \phi(x) = \sqrt{2 / C} \, [\cos(\omega_1^T x), \ldots, \cos(\omega_{C/2}^T x),
+                                   \sin(\omega_1^T x), \ldots, \sin(\omega_{C/2}^T x)],
+        \qquad \omega_{id} \sim \text{Cauchy}(0, \lambda) \text{ independent}
+
+    The Cauchy law is the Fourier transform of the Laplace kernel, coordinate by coordinate, so
+    :math:`E[\phi(x)^T \phi(x')] = \exp(-\lambda \|x - x'\|_1)` in any number of dims; cosine and
+    sine of the same frequency make :math:`\|\phi(x)\| = 1` exactly [1]_.
+
+    Parameters
+    ----------
+    lifetime : float, default=1.0
+        Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
+    n_components : int, default=100
+        Number of features C, even: a cosine and a sine for each of C/2 frequencies.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies; an int gives the same features at every fit.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_components / 2, n_features_in_)
+        The frequencies ω.
+    n_features_in_ : int
+        Number of dims D seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the dims, when ``X`` has names that are all strings.
+
+    See Also
+    --------
+    RandomBinningFeatures : Sparse features of the same kernel, from random grids.
+    sklearn.kernel_approximation.RBFSampler : The same idea for the Gaussian kernel.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from mondrian_kernel.baselines import LaplaceFourierFeatures
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [1.0, 0.5]])
+    >>> fourier = LaplaceFourierFeatures(lifetime=2.0, n_components=20000, random_state=0)
+    >>> Phi = fourier.fit_transform(X)
+    >>> Phi.shape
+    (3, 20000)
+    >>> bool(np.allclose(Phi @ Phi.T, laplacian_kernel(X, gamma=2.0), atol=0.03))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, lifetime: float = 1.0, n_components: int = 100, *, random_state: Any = None
+    ) -> None:
+        self.lifetime = lifetime
+        self.n_components = n_components
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the frequencies; of the data only the number of dims counts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        LaplaceFourierFeatures
+            Itself, fitted.
+        """
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        if self.n_components % 2:
+            raise ValueError(
+                "n_components counts a cosine and a sine for each frequency, so it must be even: "
+                f"got {self.n_components}, use {self.n_components + 1}."
+            )
+        rng = check_random_state(self.random_state)
+        draws = rng.standard_cauchy(size=(self.n_components // 2, rows.shape[1]))
+        with np.errstate(over="ignore"):
+            self.frequencies_: Floats = self.lifetime * draws
+        self._n_features_out = self.n_components
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Map rows to their features φ(x).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in ``fit`` or new.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            First all cosines, then all sines, times √(2/C). A row's features do not depend on
+            the rows beside it.
+        """
+        check_is_fitted(self)
+        rows: Floats = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        # Not a BLAS product: that rounds a row differently in batches of different size, and a
+        # Cauchy frequency can be large enough for the cosine to show it. The cosines cost more.
+        with np.errstate(over="ignore", invalid="ignore"):
+            phases = np.einsum("nd,kd->nk", rows, self.frequencies_)
+        if not np.isfinite(phases).all():
+            raise ValueError(
+                f"X is so large at lifetime={self.lifetime} that the products of rows and "
+                "frequencies overflow: scale X or lower the lifetime."
+            )
+        n_frequencies = len(self.frequencies_)
+        Phi = np.empty((len(rows), 2 * n_frequencies))
+        np.cos(phases, out=Phi[:, :n_frequencies])
+        np.sin(phases, out=Phi[:, n_frequencies:])
+        Phi /= np.sqrt(n_frequencies)
+        return Phi
+
+
+class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Random binning features of the Laplace kernel.
+
+    .. math::
+
+        \phi(x) = M^{-1/2} \, [1_{b_1(x)}, \ldots, 1_{b_M(x)}], \qquad
+        b_{md}(x) = \lfloor x_d / w_{md} + u_{md} \rfloor, \qquad
+        w_{md} \sim \text{Gamma}(2, 1/\lambda), \quad u_{md} \sim \text{Uniform}(0, 1)
+
+    Each of M grids cuts every dim into bins of one random width; a feature is the indicator of
+    one cell of one grid. Two rows meet in a cell with probability
+    :math:`\exp(-\lambda \|x - x'\|_1)` [1]_. Cells in which ``fit`` met no row have no feature:
+    a new row there has no entry for that grid, which leaves its kernel to every training row as
+    it was.
+
+    Parameters
+    ----------
+    lifetime : float, default=1.0
+        Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
+    n_grids : int, default=100
+        Number of grids M, and of non-zeros in a training row.
+    random_state : int, RandomState instance or None, default=None
+        Seed of widths and shifts; an int gives the same features at every fit.
+
+    Attributes
+    ----------
+    origin_ : ndarray of shape (n_features_in_,)
+        The least training value of each dim, from where its bins are counted.
+    inverse_widths_ : ndarray of shape (n_grids, n_features_in_)
+        1/w of each grid and dim, 0 (one bin) at lifetime 0.
+    shifts_ : ndarray of shape (n_grids, n_features_in_)
+        u of each grid and dim, in widths.
+    n_bins_ : ndarray of shape (n_grids, n_features_in_)
+        Number of bins between the least and the greatest training value.
+    column_indptr_ : ndarray of shape (n_grids + 1,)
+        Grid m has the columns ``column_indptr_[m]`` to ``column_indptr_[m + 1] - 1``.
+    n_features_in_ : int
+        Number of dims D seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the dims, when ``X`` has names that are all strings.
+
+    See Also
+    --------
+    LaplaceFourierFeatures : Dense features of the same kernel.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from mondrian_kernel.baselines import RandomBinningFeatures
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [1.0, 0.5]])
+    >>> binning = RandomBinningFeatures(lifetime=2.0, n_grids=10000, random_state=0).fit(X)
+    >>> Phi = binning.transform(X)
+    >>> Phi.nnz
+    30000
+    >>> bool(np.allclose((Phi @ Phi.T).toarray(), laplacian_kernel(X, gamma=2.0), atol=0.03))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left")],
+        "n_grids": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, lifetime: float = 1.0, n_grids: int = 100, *, random_state: Any = None
+    ) -> None:
+        self.lifetime = lifetime
+        self.n_grids = n_grids
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the grids and give every cell that holds a training row a column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RandomBinningFeatures
+            Itself, fitted.
+        """
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        rng = check_random_state(self.random_state)
+        shape = (self.n_grids, rows.shape[1])
+        with np.errstate(over="ignore"):
+            self.inverse_widths_: Floats = self.lifetime / rng.standard_gamma(2.0, size=shape)
+        self.shifts_: Floats = rng.uniform(size=shape)
+        # The shift is uniform, so bins may be counted from anywhere; from the least value the
+        # indices are small however far from 0 the data lies.
+        self.origin_: Floats = rows.min(axis=0)
+        self.n_bins_ = self._count_bins(rows)
+
+        tables: list[Ints] = []
+
+        def number_cells(codes: Ints) -> tuple[Ints, int]:
+            table, cells = np.unique(codes, return_inverse=True)
+            tables.append(table)
+            return cells.astype(np.int64, copy=False), len(table)
+
+        n_cells = []
+        dims = self._distance_to_origin(rows)
+        for grid in range(self.n_grids):
+            bins, _ = self._bins(dims, grid)
+            _cells(bins, self.n_bins_[grid], number_cells)
+            n_cells.append(len(tables[-1]))
+        self.column_indptr_: Ints = np.cumsum([0, *n_cells], dtype=np.int64)
+        self._codes: Ints = np.concatenate(tables)
+        self._codes_indptr: Ints = np.cumsum([0, *map(len, tables)], dtype=np.int64)
+        self._n_features_out = int(self.column_indptr_[-1])
+        _check_int32(self._n_features_out, "columns", "use fewer grids or a smaller lifetime")
+        return self
+
+    def transform(self, X: ArrayLike) -> sp.csr_matrix[np.float64]:
+        """Map rows to their features φ(x).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, seen in ``fit`` or new.
+
+        Returns
+        -------
+        csr_matrix of shape (n_samples, column_indptr_[-1])
+            float64 with int32 indices, sorted; every entry is 1/√M. A training row has M
+            entries, a new row one for each grid that knows its cell.
+        """
+        check_is_fitted(self)
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        n_rows, n_grids = len(rows), len(self.shifts_)
+        _check_int32(n_rows * n_grids, "entries", "transform the rows in batches")
+
+        tables = iter(np.split(self._codes, self._codes_indptr[1:-1]))
+        columns = np.empty((n_grids, n_rows), dtype=np.int32)
+        dims = self._distance_to_origin(rows)
+        for grid in range(n_grids):
+            bins, known = self._bins(dims, grid)
+            cells = _cells(bins, self.n_bins_[grid], _look_up(tables, known))
+            columns[grid] = np.where(known, self.column_indptr_[grid] + cells, -1)
+        met = columns.T >= 0
+        indptr = np.zeros(n_rows + 1, dtype=np.int32)
+        np.cumsum(met.sum(axis=1), out=indptr[1:])
+        data = np.full(int(indptr[-1]), 1.0 / np.sqrt(n_grids))
+        return sp.csr_matrix(
+            (data, columns.T[met], indptr), shape=(n_rows, int(self.column_indptr_[-1]))
+        )
+
+    def _distance_to_origin(self, rows: Floats) -> Floats:
+        """Return x - origin_ with one contiguous array a dim."""
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray((rows - self.origin_).T)
+
+    def _count_bins(self, rows: Floats) -> Ints:
+        """Return the number of bins of each grid and dim that the rows span, or refuse."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            extent = rows.max(axis=0) - self.origin_
+            n_bins = np.floor(extent * self.inverse_widths_ + self.shifts_) + 1
+        # So that a cell number times a number of bins stays an exact int64.
+        limit = min(_EXACT_INTEGERS, _INT64_MAX // len(rows))
+        too_many = ~(n_bins <= limit)
+        if too_many.any():
+            dim = int(np.flatnonzero(too_many.any(axis=0))[0])
+            raise ValueError(
+                f"At lifetime={self.lifetime} the range of dim {dim} of X, {extent[dim]:g}, is "
+                f"cut into more than {limit} bins, more than can be numbered exactly: scale X "
+                "or lower the lifetime."
+            )
+        counts: Ints = n_bins.astype(np.int64)
+        return counts
+
+    def _bins(self, dims: Floats, grid: int) -> tuple[Ints, Bools]:
+        """Return b(x), one array a dim, and which rows lie within the range of `fit` in all."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            bins = dims * self.inverse_widths_[grid, :, None]
+            bins += self.shifts_[grid, :, None]
+        np.floor(bins, out=bins)
+        inside = (bins >= 0) & (bins < self.n_bins_[grid, :, None])
+        known: Bools = np.logical_and.reduce(inside, axis=0)
+        return np.where(inside, bins, 0.0).astype(np.int64), known
+
+
+def _cells(bins: Ints, n_bins: Ints, number_cells: Callable[[Ints], tuple[Ints, int]]) -> Ints:
+    """Turn the D bin indices of each row into one integer, the number of its cell in a grid.
+
+    The indices are the digits of a number with bases `n_bins`, hence no two cells share one. The
+    numbers are made dense with `number_cells` (codes → cells, count) at the end, and earlier
+    whenever the next digit would not fit in 64 bits.
+    """
+    codes = np.zeros(1, dtype=np.int64)
+    count = 1
+    for digits, base in zip(bins, n_bins.tolist(), strict=True):
+        if count * base > _INT64_MAX:
+            codes, count = number_cells(codes)
+        codes = codes * base + digits
+        count *= base
+    return number_cells(codes)[0]
+
+
+def _look_up(tables: Iterator[Ints], known: Bools) -> Callable[[Ints], tuple[Ints, int]]:
+    """Return a `number_cells` that finds codes in the next table, else clears `known`."""
+
+    def number_cells(codes: Ints) -> tuple[Ints, int]:
+        table = next(tables)
+        cells = np.minimum(np.searchsorted(table, codes), len(table) - 1)
+        np.logical_and(known, table[cells] == codes, out=known)
+        return cells.astype(np.int64, copy=False), len(table)
+
+    return number_cells
+
+
+def _check_int32(count: int, what: str, remedy: str) -> None:
+    """Refuse a matrix that int32 indices cannot address; many linear models take no others."""
+    if count > _INT32_MAX:
+        raise ValueError(f"{count} {what} are more than int32 indices can address: {remedy}.")
