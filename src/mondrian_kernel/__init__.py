@@ -11,8 +11,10 @@ __version__ = "0.1.0"
 _HOME = {
     "LaplaceFourierFeatures": "baselines",
     "MondrianFeatures": "features",
+    "LifetimePath": "path.result",
     "MondrianPartition": "partition.box",
     "RandomBinningFeatures": "baselines",
+    "lifetime_path": "path.ridge_path",
 }
 
 __all__ = sorted(_HOME)

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray
+from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray, Trees
 
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -215,7 +215,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         cells : ndarray of shape (n_samples, n_estimators), int32
             Number of the cell, which is the column of its feature.
         """
-        return self._cells.column[self._walk(X)[0]]
+        node, _ = self._walk(X)
+        return self._cells.column[node]
 
     def _walk(self, X: ArrayLike) -> tuple[IntArray, FloatArray]:
         check_is_fitted(self)
@@ -274,6 +275,15 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def features_at(trees: Trees, lifetime: float, n_jobs: int | None = None) -> MondrianFeatures:
+    """Return a fitted transformer around trees that exist already, at a lifetime."""
+    features = MondrianFeatures(float(lifetime), trees.n_trees, n_jobs=n_jobs)
+    features.trees_ = trees
+    features.n_features_in_ = trees.n_dims
+    features._stand_at(float(lifetime))
+    return features
 
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:

@@ -11,7 +11,7 @@ def count_nodes(links, cut, n_trees, n_nodes, lifetime):
     """Nodes of each tree that are born by ``lifetime``, int64 (n_trees,)."""
     n = np.ones(n_trees, np.int64)
     for node in range(n_nodes):
-        if cut[node, TIME] <= lifetime:
+        if cut[node, TIME] <= lifetime and cut[node, TIME] < np.inf:
             n[links[node, 0]] += 2
     return n
 
@@ -50,7 +50,7 @@ def freeze(
                     left[above] = here + offset
                 else:
                     right[above] = here + offset
-            if cut[node, TIME] <= lifetime:
+            if cut[node, TIME] <= lifetime and cut[node, TIME] < np.inf:
                 dim[here] = links[node, DIM]
                 loc[here], time[here] = cut[node, LOC], cut[node, TIME]
                 stack[top + 1, 0], stack[top + 1, 1] = links[node, RIGHT], here

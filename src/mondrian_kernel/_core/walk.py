@@ -21,7 +21,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells):
         while top >= 0:
             node, cell = stack[top, 0], stack[top, 1]
             top -= 1
-            if cell < 0 and time[node] > lifetime:
+            if cell < 0 and (time[node] > lifetime or time[node] == np.inf):
                 cell = total
                 total += 1
             column[node] = cell
@@ -79,9 +79,9 @@ def walk(X, root, left, right, dim, loc, time, lower, upper, lifetime, node_of, 
                 while True:
                     death = min(time[node], lifetime)
                     distance = box_distance(X, i, lower, upper, node)
-                    if distance > 0.0:
+                    if distance > 0.0 and death > birth:  # a distance may be infinite: no 0 · inf
                         log_p -= distance * (death - birth)
-                    if time[node] > lifetime:
+                    if time[node] > lifetime or time[node] == np.inf:
                         break
                     birth = death
                     node = left[node] if X[i, dim[node]] <= loc[node] else right[node]

@@ -82,7 +82,9 @@ class Growth:
         the last moment before the first cut too many.
         """
         while self.lifetime < lifetime and self.n_cells <= max_cells and not self.done:
-            self.advance(min(lifetime, self.lifetime + _STEP * self.n_cells / self._rate()))
+            rate = self._mean_rate()
+            step = _STEP / rate if rate > 0 else np.inf
+            self.advance(min(lifetime, self.lifetime + step))
         times = self.cut_times
         n_allowed = max_cells - self.n_trees
         if times.size <= n_allowed:
@@ -90,11 +92,12 @@ class Growth:
             return lifetime
         return float(np.nextafter(times[n_allowed], 0.0))
 
-    def _rate(self) -> float:
-        """Total rate of all clocks, an upper bound on the rate at which cuts appear."""
-        n_dims = self._X.shape[1]
+    def _mean_rate(self) -> float:
+        """Mean rate of the clocks, a bound on the rate of cuts a cell; the sum may overflow."""
+        n_dims, n_cells = self._X.shape[1], self.n_cells
         boxes = [block.open[-1] for block in self._blocks]
-        return float(sum((box[:, n_dims:] - box[:, :n_dims]).sum() for box in boxes))
+        rates = [(box[:, n_dims:] - box[:, :n_dims]).sum(axis=1) for box in boxes]
+        return float(min(sum((r / n_cells).sum() for r in rates), np.finfo(float).max))
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime`` and the leaf of each row in each tree."""

@@ -1,0 +1,1 @@
+"""The lifetime path: every kernel width at once, on one set of trees."""

@@ -1,0 +1,51 @@
+"""Where on the way of the trees the learner is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.trees import FloatArray
+
+GROUP = 8
+
+
+def cell_targets(n_trees: int, last: int, n_lifetimes: int) -> list[int]:
+    """Numbers of cells in geometric progression from just above M to ``last``."""
+    steps = np.arange(1, n_lifetimes + 1) / n_lifetimes
+    return sorted({round(n_trees * (last / n_trees) ** s) for s in steps})
+
+
+def lifetimes_between(cut_times: FloatArray, n_trees: int, n_lifetimes: int) -> FloatArray:
+    """Lifetimes up to the last cut, placed by the growth of the number of cells."""
+    if cut_times.size == 0:
+        return np.zeros(1)
+    targets = cell_targets(n_trees, n_trees + cut_times.size, n_lifetimes)
+    cuts = np.maximum(np.array(targets) - n_trees, 1)
+    return np.unique(cut_times[cuts - 1])
+
+
+def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatArray]:
+    """Yield groups of lifetimes, the trees growing just as far as the next group needs.
+
+    Ends when every row has a cell of its own or at ``max_cells``.
+    """
+    seen = 0.0
+    targets = cell_targets(growth.n_trees, max_cells, n_lifetimes)
+    for begin in range(0, len(targets), GROUP):
+        group = targets[begin : begin + GROUP]
+        growth.advance_within(np.inf, group[-1])
+        times = growth.cut_times
+        if times.size == 0:
+            yield np.zeros(1)
+            return
+        wanted = np.minimum(np.array(group) - growth.n_trees, times.size)
+        lifetimes = np.unique(times[wanted[wanted > 0] - 1])
+        lifetimes = lifetimes[lifetimes > seen]
+        if lifetimes.size:
+            yield lifetimes
+            seen = lifetimes[-1]
+        if growth.done and seen == times[-1]:
+            return

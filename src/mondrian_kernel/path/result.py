@@ -1,0 +1,143 @@
+"""The result of a lifetime path: arrays over (lifetime, alpha), and models read off them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mondrian_kernel.features import MondrianFeatures
+from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.solve import solve
+
+CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
+
+
+@dataclass(frozen=True, eq=False)
+class LifetimePath:
+    """Ridge regression at every (lifetime, alpha) of a grid, on one set of trees.
+
+    Errors are mean squared errors, with one row for each lifetime and one column for each alpha.
+
+    Attributes
+    ----------
+    lifetimes : ndarray of shape (L,)
+        Lifetimes λ, increasing.
+    n_cells : ndarray of shape (L,)
+        Number of cells C at each lifetime.
+    alphas : ndarray of shape (A,)
+        Ridge penalties δ², increasing.
+    train_error, loo_error : ndarray of shape (L, A)
+        Error on the rows, and when each row is left out in turn. Where ``solver`` is "lanczos" the
+        second is estimated with random vectors.
+    validation_error : ndarray of shape (L, A) or None
+        Error on the rows given as ``validation``.
+    log_marginal_likelihood : ndarray of shape (L, A)
+        Log-likelihood of y with the signal variance at its best.
+    log_marginal_likelihood_paper : ndarray of shape (L, A)
+        The same with prior variance 1 of the weights and noise variance alpha, as in the paper.
+    log_marginal_likelihood_std : ndarray of shape (L, A)
+        Standard error of both; 0 where ``solver`` is "dense".
+    solver : ndarray of shape (L,)
+        "dense" (exact) or "lanczos" (matrix-free).
+    criterion : str
+        What ``score`` holds.
+    complete : bool
+        False where the path was interrupted.
+    """
+
+    lifetimes: FloatArray
+    n_cells: NDArray[np.int64]
+    alphas: FloatArray
+    train_error: FloatArray
+    loo_error: FloatArray
+    validation_error: FloatArray | None
+    log_marginal_likelihood: FloatArray
+    log_marginal_likelihood_paper: FloatArray
+    log_marginal_likelihood_std: FloatArray
+    solver: NDArray[np.str_]
+    criterion: str
+    complete: bool
+    trees: MondrianFeatures
+    _leaf: IntArray
+    _y: FloatArray
+    _sample_weight: FloatArray | None
+    _fit_intercept: bool
+
+    @cached_property
+    def score(self) -> FloatArray:
+        """Value of the criterion, lower is better, of shape (L, A)."""
+        return criterion_values(
+            self.criterion, self.loo_error, self.validation_error,
+            self.log_marginal_likelihood, self.log_marginal_likelihood_paper,
+        )  # fmt: skip
+
+    @property
+    def best_index(self) -> tuple[int, int]:
+        """Indices of the best lifetime and alpha."""
+        k, a = np.unravel_index(int(np.argmin(self.score)), self.score.shape)
+        return int(k), int(a)
+
+    @property
+    def best_lifetime(self) -> float:
+        """Lifetime λ̂ with the best score."""
+        return float(self.lifetimes[self.best_index[0]])
+
+    @property
+    def best_alpha(self) -> float:
+        """Alpha with the best score."""
+        return float(self.alphas[self.best_index[1]])
+
+    def features(self, lifetime: float | None = None) -> MondrianFeatures:
+        """Return the features at a lifetime (default: the best), a fitted transformer."""
+        return self.trees.at(self.best_lifetime if lifetime is None else lifetime)
+
+    def coef(
+        self, lifetime: float | None = None, alpha: float | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Weights and intercept at a lifetime and alpha (default: the best).
+
+        Returns
+        -------
+        coef : ndarray of shape (n_cells,) or (n_cells, n_outputs)
+            Weights of the features.
+        intercept : ndarray of shape () or (n_outputs,)
+            Intercept.
+        """
+        fit = solve(self._design(lifetime), self._y, self.best_alpha if alpha is None else alpha)
+        if self._y.shape[1] == 1:
+            return fit.coef[:, 0], fit.intercept[0]
+        return fit.coef, fit.intercept
+
+    def predict(
+        self, X: ArrayLike, lifetime: float | None = None, alpha: float | None = None
+    ) -> FloatArray:
+        """Predict rows at a lifetime and alpha (default: the best)."""
+        coef, intercept = self.coef(lifetime, alpha)
+        prediction: FloatArray = self.features(lifetime).transform(X) @ coef + intercept
+        return prediction
+
+    def _design(self, lifetime: float | None) -> Design:
+        cells = self.features(lifetime)._cells
+        fine = np.arange(cells.total, dtype=np.int32)[:, None]
+        return Design(
+            cells.column[self._leaf], fine, self._sample_weight,
+            centre=self._fit_intercept, n_jobs=self.trees.n_jobs,
+        )  # fmt: skip
+
+
+def criterion_values(
+    criterion: str,
+    loo: FloatArray,
+    validation: FloatArray | None,
+    evidence: FloatArray,
+    evidence_paper: FloatArray,
+) -> FloatArray:
+    """Values of a criterion by name, the lower the better."""
+    if criterion == "holdout":
+        assert validation is not None
+        return validation
+    return {"loo": loo, "evidence": -evidence, "evidence-paper": -evidence_paper}[criterion]

@@ -1,0 +1,338 @@
+"""The lifetime path of ridge regression on a grid of lifetimes and alphas."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight
+
+from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between
+from mondrian_kernel.path.result import CRITERIA, LifetimePath, criterion_values
+from mondrian_kernel.ridge.dense import dense_cost, dense_scores
+from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.lanczos import lanczos_scores
+from mondrian_kernel.ridge.scores import Scores
+from mondrian_kernel.ridge.solve import centred_targets, weights
+
+DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
+_DENSE_COST = 25.0 * 1200**3
+_MEMORY = 2e9
+_PATIENCE = 6
+_CLEARLY = 0.03
+
+
+def lifetime_path(
+    X: ArrayLike | MondrianFeatures,
+    y: ArrayLike,
+    *,
+    n_estimators: int = 350,
+    max_lifetime: float | None = None,
+    n_lifetimes: int = 50,
+    alphas: ArrayLike | None = None,
+    criterion: str = "loo",
+    validation: tuple[ArrayLike, ArrayLike] | None = None,
+    solver: str = "auto",
+    tol: float = 1e-4,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    callback: Callable[[int, int, dict[str, Any]], None] | None = None,
+) -> LifetimePath:
+    r"""Fit ridge regression at every kernel width of a grid, on one set of trees.
+
+    .. math::
+        \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
+
+    for lifetimes λ placed by the growth of the number of cells, and all alphas at once.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, used as they are: scale the columns first.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets; with several, errors are averaged and likelihoods multiplied.
+    n_estimators : int, default=350
+        Number of trees M.
+    max_lifetime : float or None, default=None
+        Terminal lifetime Λ. None: the trees grow as the path advances, until the criterion has
+        clearly passed its best.
+    n_lifetimes : int, default=50
+        Number of lifetimes at most.
+    alphas : array-like or None, default=None
+        Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: nine from 0.001 to 10.
+    criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
+        What decides: leave-one-out error, error on ``validation``, the marginal likelihood with
+        the signal variance profiled out, or as in the paper (variance 1, noise alpha).
+    validation : tuple (X, y) or None, default=None
+        Rows held out.
+    solver : {"auto", "dense", "lanczos"}, default="auto"
+        Exact eigendecomposition of size min(C, N), or matrix-free for all lifetimes at once. By
+        default the former while it is cheap.
+    tol : float, default=1e-4
+        Relative residual at which Lanczos stops.
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is not penalised. False for the paper's model.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Positive weights s; a row of weight 2 counts as two.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees and of the random vectors.
+    n_jobs : int or None, default=None
+        Threads.
+    callback : callable or None, default=None
+        Called as ``callback(done, total, info)`` as the path advances.
+
+    Returns
+    -------
+    path : LifetimePath
+        Scores for each (lifetime, alpha) and the models behind them. After Ctrl-C it holds what
+        was done so far and ``path.complete`` is False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import lifetime_path
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(300, 2))
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    >>> path = lifetime_path(X, y, n_estimators=100, random_state=0)
+    >>> path.score.shape == (path.lifetimes.size, path.alphas.size)
+    True
+    >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
+    True
+    """
+    alphas = _check_alphas(alphas)
+    _check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
+    features = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
+    features._validate_params()
+    rows = check_rows(features, X, reset=True)
+    Y = check_targets(y, rows)
+    weight = check_weights(sample_weight, rows)
+    held_out = None
+    if validation is not None:
+        X_val = check_rows(features, validation[0])
+        held_out = X_val, check_targets(validation[1], X_val)
+        if held_out[1].shape[1] != Y.shape[1]:
+            raise ValueError("validation y has another number of outputs than y.")
+    seed = draw_seed(random_state)
+    growth = Growth(rows, n_estimators, seed, n_jobs)
+    budget = _cell_budget(rows.shape, n_estimators)
+    steps: Iterable[FloatArray]
+    if max_lifetime is None:
+        steps = growing(growth, n_lifetimes, budget)
+    else:
+        end = growth.advance_within(max_lifetime, budget)
+        if end < max_lifetime:
+            _warn_budget(end)
+        times = growth.cut_times
+        steps = _groups(lifetimes_between(times[times <= end], n_estimators, n_lifetimes))
+
+    run = _Run(alphas, criterion, held_out, solver, tol, np.random.default_rng(seed), n_jobs)
+    complete = True
+    try:
+        for lifetimes in steps:
+            trees, leaf = growth.freeze(float(lifetimes[-1]))
+            run.advance(trees, leaf, lifetimes, Y, weight, fit_intercept)
+            if callback is not None:
+                info = {"lifetime": run.lifetimes[-1], "best": float(np.min(run.score()))}
+                callback(len(run.lifetimes), n_lifetimes, info)
+            if max_lifetime is None and run.passed_its_best():
+                break
+    except KeyboardInterrupt:
+        if not run.lifetimes:
+            raise
+        complete = False
+        trees, leaf = growth.freeze(run.lifetimes[-1])
+    if complete and max_lifetime is None and growth.n_cells >= budget and not growth.done:
+        _warn_budget(run.lifetimes[-1])
+    at_end = int(np.argmin(run.score().min(axis=1))) == len(run.lifetimes) - 1
+    if complete and at_end and not growth.done:
+        warnings.warn(
+            f"The best lifetime, {run.lifetimes[-1]:.4g}, is the last of the path: a larger one "
+            "may be better. Raise max_lifetime.",
+            UserWarning,
+            stacklevel=2,
+        )
+    features = features_at(trees, trees.lifetime, n_jobs)
+    return run.result(features, leaf, Y, weight, fit_intercept, complete)
+
+
+class _Run:
+    """Scores collected so far."""
+
+    def __init__(
+        self,
+        alphas: FloatArray,
+        criterion: str,
+        held_out: tuple[FloatArray, FloatArray] | None,
+        solver: str,
+        tol: float,
+        rng: np.random.Generator,
+        n_jobs: int | None,
+    ) -> None:
+        self.alphas, self.criterion, self.held_out = alphas, criterion, held_out
+        self.solver, self.tol, self.rng, self.n_jobs = solver, tol, rng, n_jobs
+        self.probe_seed = int(rng.integers(2**63))
+        self.lifetimes: list[float] = []
+        self.n_cells: list[int] = []
+        self.scores: list[Scores] = []
+        self.validation: list[FloatArray] = []
+        self.solvers: list[str] = []
+
+    def advance(
+        self,
+        trees: Trees,
+        leaf: IntArray,
+        lifetimes: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        fit_intercept: bool,
+    ) -> None:
+        fine = trees.cells(float(lifetimes[-1]))
+        is_cell = np.flatnonzero(trees.left < 0)
+        node = np.empty(fine.total, np.int64)
+        node[fine.column[is_cell]] = is_cell
+        levels = [trees.cells(float(t)) for t in lifetimes]
+        groups = np.stack([cells.column[node] for cells in levels], axis=1)
+        design = Design(fine.column[leaf], groups, weight, centre=fit_intercept, n_jobs=self.n_jobs)
+        target, mean = centred_targets(design, Y)
+        solver = self.solver
+        if solver == "auto":
+            cost = dense_cost(design.n_rows, int(design.n_cells[-1]))
+            solver = "dense" if cost <= _DENSE_COST else "lanczos"
+        if solver == "dense":
+            fits = [
+                dense_scores(design.level(k), target, self.alphas) for k in range(lifetimes.size)
+            ]
+        else:
+            probes = np.random.default_rng(self.probe_seed)  # the same at every lifetime
+            fits = lanczos_scores(design, target, self.alphas, self.tol, probes)
+        if self.held_out is not None:
+            for k, (_, dual) in enumerate(fits):
+                error = self._validate(trees, float(lifetimes[k]), design.level(k), dual, mean)
+                self.validation.append(error)
+        self.scores += [scores for scores, _ in fits]
+        self.lifetimes += [float(t) for t in lifetimes]
+        self.n_cells += [cells.total for cells in levels]
+        self.solvers += [solver] * lifetimes.size
+
+    def _validate(
+        self, trees: Trees, lifetime: float, design: Design, dual: FloatArray, mean: FloatArray
+    ) -> FloatArray:
+        assert self.held_out is not None
+        X_val, Y_val = self.held_out
+        n_outputs, n_alphas = dual.shape[1:]
+        means = np.repeat(mean, n_alphas)
+        coef, intercept = weights(design, dual.reshape(design.n_rows, -1), means)
+        Phi = features_at(trees, lifetime, self.n_jobs).transform(X_val)
+        residual = (Phi @ coef + intercept).reshape(-1, n_outputs, n_alphas) - Y_val[:, :, None]
+        errors: FloatArray = np.mean(residual**2, axis=(0, 1))
+        return errors
+
+    def score(self) -> FloatArray:
+        return criterion_values(
+            self.criterion,
+            np.array([s.loo_error for s in self.scores]),
+            np.array(self.validation) if self.held_out is not None else None,
+            np.array([s.evidence for s in self.scores]),
+            np.array([s.evidence_paper for s in self.scores]),
+        )
+
+    def passed_its_best(self) -> bool:
+        """Whether the best lies some lifetimes back and the last is clearly worse."""
+        best = self.score().min(axis=1)
+        if int(np.argmin(best)) > best.size - 1 - _PATIENCE:
+            return False
+        if self.criterion.startswith("evidence"):
+            return bool(best[-1] > best.min() + 10.0)
+        return bool(best[-1] > best.min() * (1 + _CLEARLY))
+
+    def result(
+        self,
+        features: MondrianFeatures,
+        leaf: IntArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        fit_intercept: bool,
+        complete: bool,
+    ) -> LifetimePath:
+        columns = [np.array(c) for c in zip(*self.scores, strict=True)]
+        train, loo, evidence, evidence_paper, std = columns
+        return LifetimePath(
+            np.array(self.lifetimes), np.array(self.n_cells), self.alphas, train, loo,
+            np.array(self.validation) if self.held_out is not None else None,
+            evidence, evidence_paper, std, np.array(self.solvers), self.criterion, complete,
+            features, leaf, Y, weight, fit_intercept,
+        )  # fmt: skip
+
+
+def _groups(lifetimes: FloatArray) -> list[FloatArray]:
+    return [lifetimes[k : k + GROUP] for k in range(0, lifetimes.size, GROUP)]
+
+
+def _cell_budget(shape: tuple[int, ...], n_trees: int) -> int:
+    """Cells that fit into memory: two boxes of D sides for every node."""
+    n_rows, n_dims = shape
+    return int(min(n_rows * n_trees, max(2 * n_trees, _MEMORY / (64 * n_dims + 200))))
+
+
+def _warn_budget(lifetime: float) -> None:
+    warnings.warn(
+        f"The trees have as many cells as fit into memory at lifetime {lifetime:.4g}; the path "
+        "ends there. Fewer trees (n_estimators) get further.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _check_alphas(alphas: ArrayLike | None) -> FloatArray:
+    if alphas is None:
+        return DEFAULT_ALPHAS.copy()
+    out: FloatArray = np.unique(check_array(alphas, ensure_2d=False, dtype=np.float64))
+    if out.size == 0 or out.min() <= 0:
+        raise ValueError(f"alphas must be positive, got {alphas!r}.")
+    return out
+
+
+def _check_options(
+    criterion: str,
+    solver: str,
+    validation: object,
+    max_lifetime: float | None,
+    n_lifetimes: int,
+) -> None:
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
+    if solver not in ("auto", "dense", "lanczos"):
+        raise ValueError(f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}.")
+    if criterion == "holdout" and validation is None:
+        raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
+    if max_lifetime is not None and not max_lifetime > 0:
+        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
+    if n_lifetimes < 1:
+        raise ValueError(f"n_lifetimes must be at least 1, got {n_lifetimes}.")
+
+
+def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
+    """Targets as a float64 matrix (N, T)."""
+    Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(rows, Y)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArray | None:
+    """Positive sample weights or None."""
+    if sample_weight is None:
+        return None
+    weight: FloatArray = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    if weight.min() <= 0:
+        raise ValueError("sample_weight must be positive; leave out rows of weight 0.")
+    return weight

@@ -1,0 +1,115 @@
+"""The rows of a ridge problem as cells, at several levels of coarseness at once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
+
+
+class Design:
+    r"""Indicator features Φ of rows at nested levels, scaled and centred.
+
+    Row i has the value :math:`\sqrt{s_i / M}` in each of its M cells, with s its sample weight.
+    Level l joins cells into coarser ones, :math:`\Phi_l = \Phi S_l`. With ``centre`` all products
+    are those of :math:`H \Phi_l` with :math:`H = I - u u^\top`, :math:`u \propto \sqrt{s}`: ridge
+    regression with an intercept that is not penalised.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (N, M), int32
+        Finest cell of each row in each tree, numbered over all trees.
+    groups : ndarray of shape (C, L), int32
+        Cell at level l in which a finest cell lies.
+    sample_weight : ndarray of shape (N,) or None
+        Positive weights s.
+    centre : bool
+        Whether there is an intercept.
+    n_jobs : int or None
+        Threads; no result depends on it.
+    """
+
+    def __init__(
+        self,
+        cells: IntArray,
+        groups: IntArray,
+        sample_weight: FloatArray | None = None,
+        *,
+        centre: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.cells, self.groups, self.centre, self.n_jobs = cells, groups, centre, n_jobs
+        n_rows, n_trees = cells.shape
+        self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
+        self.root_weight: FloatArray = np.sqrt(self.sample_weight)
+        self.scale: FloatArray = self.root_weight / np.sqrt(n_trees)
+        self.total_weight = float(self.sample_weight.sum())
+        self.mean_direction: FloatArray = self.root_weight / np.sqrt(self.total_weight)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows N."""
+        return int(self.cells.shape[0])
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels L."""
+        return int(self.groups.shape[1])
+
+    @cached_property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of cells at each level."""
+        return self.groups.max(axis=0).astype(np.int64) + 1
+
+    @cached_property
+    def _cells_by_tree(self) -> IntArray:
+        return np.ascontiguousarray(self.cells.T)
+
+    def level(self, index: int) -> Design:
+        """Return the one level alone."""
+        group = self.groups[:, index]
+        fine = np.arange(self.n_cells[index], dtype=np.int32)[:, None]
+        weight = self.sample_weight
+        return Design(group[self.cells], fine, weight, centre=self.centre, n_jobs=self.n_jobs)
+
+    def centred(self, V: FloatArray) -> FloatArray:
+        """Apply H to the columns of V, in place."""
+        if self.centre:
+            V -= np.outer(self.mean_direction, self.mean_direction @ V)
+        return V
+
+    def gather(self, W: FloatArray) -> FloatArray:
+        """Product with the finest features, ``Φ W``, not centred."""
+        from mondrian_kernel._core.cells import gather
+
+        out = np.empty((self.n_rows, W.shape[1]))
+        in_threads(
+            lambda a, b: gather(self.cells, self.scale, W, a, b, out), self.n_rows, self.n_jobs
+        )
+        return out
+
+    def scatter(self, V: FloatArray) -> FloatArray:
+        """Product with the finest features, ``Φᵀ V``, not centred."""
+        from mondrian_kernel._core.cells import scatter
+
+        out = np.zeros((self.groups.shape[0], V.shape[1]))
+        by_tree = self._cells_by_tree
+        in_threads(
+            lambda a, b: scatter(by_tree, self.scale, V, a, b, out), by_tree.shape[0], self.n_jobs
+        )
+        return out
+
+    def gram(self, V: FloatArray) -> FloatArray:
+        """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
+        from mondrian_kernel._core.cells import coarsen
+
+        T = self.scatter(self.centred(V.copy()))
+        coarsen(self.groups, T, np.empty_like(T))
+        return self.centred(self.gather(T))
+
+    def coef(self, dual: FloatArray) -> FloatArray:
+        """Weights ``w = Φᵀ H a`` of dual coefficients a, for a design of one finest level."""
+        return self.scatter(self.centred(dual.copy()))

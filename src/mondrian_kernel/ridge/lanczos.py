@@ -1,0 +1,147 @@
+r"""Ridge for many alphas and many lifetimes at once, without a matrix.
+
+One Krylov space of K serves every shift :math:`K + \alpha I`, so all alphas cost one; and because
+coarser cells are unions of finer ones, one pass over the table of cells multiplies the kernel
+matrices of *all* lifetimes, each with its own vectors (:meth:`Design.gram`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal, solveh_banded
+
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
+
+MAX_STEPS = 1000
+_PROBE_TOL = 1e-2
+_BIN = 32
+
+
+class Krylov(NamedTuple):
+    """Lanczos bases of several columns: ``basis`` (steps, columns, N), T as ``a`` and ``b``."""
+
+    basis: FloatArray
+    a: FloatArray
+    b: FloatArray
+    norm: FloatArray
+
+    def solve(self, column: int, alphas: FloatArray) -> FloatArray:
+        """``(K + αI)⁻¹`` applied to the start of a column, (N, A)."""
+        steps = int(np.argmin(np.append(self.b[:, column] > 0, False))) + 1
+        steps = min(steps, self.a.shape[0])
+        first = np.zeros(steps)
+        first[0] = self.norm[column]
+        bands = np.zeros((2, steps))
+        bands[1, :-1] = self.b[: steps - 1, column]
+        t = np.empty((steps, alphas.size))
+        for k, alpha in enumerate(alphas):
+            bands[0] = self.a[:steps, column] + alpha
+            t[:, k] = solveh_banded(bands, first, lower=True, check_finite=False)
+        x: FloatArray = self.basis[:steps, column].T @ t
+        return x
+
+    def log_quadratic(self, column: int, alphas: FloatArray) -> FloatArray:
+        """``zᵀ ln(K + αI) z`` for the start z of a column, by Gauss quadrature, (A,)."""
+        theta, Q = eigh_tridiagonal(self.a[:, column], self.b[:-1, column])
+        weight = self.norm[column] ** 2 * Q[0] ** 2
+        nodes = np.log(np.maximum(theta, 0.0)[:, None] + alphas)
+        out: FloatArray = weight @ nodes
+        return out
+
+
+def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -> Krylov:
+    r"""Lanczos from the columns of ``starts`` (N, L·k) until every shift is solved.
+
+    The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
+    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
+    """
+    from mondrian_kernel._core.cells import lanczos_step
+
+    norm = np.linalg.norm(starts, axis=0)
+    V = starts / np.where(norm > 0, norm, 1.0)
+    V_old, b = np.zeros_like(V), np.zeros(norm.size)
+    tiny = np.finfo(float).eps * design.total_weight
+    basis, a_all, b_all = [], [], []
+    residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
+    pivot = np.ones_like(residual)
+    for _ in range(min(MAX_STEPS, design.n_rows)):
+        basis.append(np.ascontiguousarray(V.T))
+        KV, a = design.gram(V), np.empty(norm.size)
+        squares = lanczos_step(KV, V, V_old, a, b)
+        pivot = a[:, None] + alphas - (b * b)[:, None] / pivot
+        b = np.sqrt(squares)
+        b[b <= tiny] = 0.0
+        a_all.append(a)
+        b_all.append(b)
+        residual = residual * b[:, None] / pivot
+        if residual.max() <= tol:
+            break
+        V_old, V = V, KV / np.where(b > 0, b, np.inf)
+    return Krylov(np.array(basis), np.array(a_all), np.array(b_all), norm)
+
+
+def n_probes(n_rows: int) -> int:
+    """Random vectors for traces and diagonals: few are needed where there are many rows."""
+    return int(np.clip(8000 // n_rows, 2, 16))
+
+
+def lanczos_scores(
+    design: Design, Y: FloatArray, alphas: FloatArray, tol: float, rng: np.random.Generator
+) -> list[tuple[Scores, FloatArray]]:
+    """Scores and dual coefficients (N, T, A) of every level, for every alpha.
+
+    Y (N, T) is scaled and centred.
+    Training errors and quadratic forms are as exact as ``tol``. The log-determinant is estimated
+    by stochastic Lanczos quadrature, the diagonal of G by the same random vectors, smoothed over
+    rows whose cells hold about as many rows.
+    """
+    n, n_levels, n_outputs = design.n_rows, design.n_levels, Y.shape[1]
+    solves = krylov(design, np.tile(Y, n_levels), alphas, tol)
+    probes = design.centred(rng.choice([-1.0, 1.0], size=(n, n_probes(n))))
+    random = krylov(design, np.tile(probes, n_levels), alphas, max(tol, _PROBE_TOL))
+    crowding = _crowding(design)
+    out = []
+    for level in range(n_levels):
+        columns = level * n_outputs + np.arange(n_outputs)
+        dual = np.stack([solves.solve(c, alphas) for c in columns], axis=1)
+        columns = level * probes.shape[1] + np.arange(probes.shape[1])
+        products = [
+            z[:, None] * random.solve(c, alphas) for z, c in zip(probes.T, columns, strict=True)
+        ]
+        diagonal = _smoothed(np.mean(products, axis=0), crowding[:, level], alphas)
+        if design.centre:  # H took the direction of the mean out of the probes
+            diagonal += design.mean_direction[:, None] ** 2 / alphas
+        logs = np.array([random.log_quadratic(c, alphas) for c in columns])
+        log_det = logs.mean(axis=0) + design.centre * np.log(alphas)
+        std = 0.5 * n_outputs * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+        quadratic = np.einsum("nt,nta->ta", Y, dual)
+        scores = Scores(
+            *residual_scores(design, dual, diagonal, alphas),
+            *evidences(design, quadratic, log_det, alphas),
+            std,
+        )
+        out.append((scores, dual))
+    return out
+
+
+def _crowding(design: Design) -> FloatArray:
+    """Mean over trees of the log-number of rows in a row's cell, (N, L)."""
+    from mondrian_kernel._core.cells import coarsen
+
+    ones = np.ones((design.n_rows, design.n_levels))
+    counts = design.scatter(ones / design.scale[:, None])
+    coarsen(design.groups, counts, np.empty_like(counts))
+    return design.gather(np.log(counts)) / design.scale[:, None]
+
+
+def _smoothed(noisy: FloatArray, by: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Means of ``noisy`` (N, A) over bins of rows with like ``by``, within the bounds of diag G."""
+    out = np.empty_like(noisy)
+    order = np.argsort(by, kind="stable")
+    for rows in np.array_split(order, max(1, order.size // _BIN)):
+        out[rows] = noisy[rows].mean(axis=0)
+    return np.clip(out, 1.0 / (noisy.shape[0] + alphas), 1.0 / alphas)

@@ -1,0 +1,66 @@
+"""What is known of a ridge fit at each (lifetime, alpha), and how it is put together."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.ridge.design import Design
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Scores(NamedTuple):
+    r"""Scores of ridge fits, each of shape (n_alphas,) or (n_lifetimes, n_alphas).
+
+    With K the (centred) kernel matrix, :math:`G = (K + \alpha I)^{-1}` and :math:`a = G y`:
+    ``train_error`` is the mean of :math:`(\alpha a_i)^2`; ``loo_error`` the mean squared
+    leave-one-out residual, :math:`a_i / G_{ii}`; ``evidence_paper`` is
+    :math:`\ln N(y; 0, K + \alpha I)`; ``evidence`` the maximum over s of
+    :math:`\ln N(y; 0, s (K + \alpha I))`. ``evidence_std`` is the standard error of both where
+    the determinant was estimated, else 0.
+    """
+
+    train_error: FloatArray
+    loo_error: FloatArray
+    evidence: FloatArray
+    evidence_paper: FloatArray
+    evidence_std: FloatArray
+
+
+def residual_scores(
+    design: Design, dual: FloatArray, inverse_diagonal: FloatArray, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Training and leave-one-out error from a (N, T, A) and diag G (N, A).
+
+    Scaled by the root of its weight, a row counts as often as its weight says; leaving it out
+    leaves out all its copies.
+    """
+    total = design.total_weight
+    residual = dual * alphas
+    train = np.einsum("nta,nta->a", residual, residual) / total
+    rest = inverse_diagonal * alphas
+    if design.centre:
+        rest = rest - design.mean_direction[:, None] ** 2
+    left_out = residual / np.maximum(rest, np.finfo(float).tiny)[:, None, :]
+    n_outputs = dual.shape[1]
+    loo = np.einsum("nta,nta->a", left_out, left_out) / total
+    return train / n_outputs, loo / n_outputs
+
+
+def evidences(
+    design: Design, quadratic: FloatArray, log_det: FloatArray, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Log marginal likelihoods from ``yᵀGy`` (T, A) and ``ln det(K + αI)`` (A,) over the N rows.
+
+    A row of weight s stands for s rows. With an intercept the likelihood is the restricted one:
+    the direction of the mean is left out (a flat prior on the intercept).
+    """
+    n = design.total_weight - design.centre
+    log_det = log_det + (n - design.n_rows) * np.log(alphas)
+    paper = -0.5 * (quadratic + log_det + n * LOG_2PI)
+    variance = np.maximum(quadratic / n, np.finfo(float).tiny)
+    profiled = -0.5 * (n * np.log(variance) + log_det + n * (LOG_2PI + 1))
+    return profiled.sum(axis=0), paper.sum(axis=0)
