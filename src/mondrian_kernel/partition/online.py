@@ -1,0 +1,285 @@
+"""Mondrian trees that new rows extend, with the law of trees sampled on all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+
+_NODES, _ROWS = range(2)
+_DONE, _SAVED = range(2)
+_PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
+
+
+class OnlineTrees:
+    r"""M Mondrian trees that grow with a stream of rows: mutable, until :meth:`freeze` is called.
+
+    Each new row extends each tree by the conditional Mondrian. At a node with box B, alive from
+    :math:`t_0` to :math:`t_1`, a row at L1 distance Δ from B is parted from B at the time
+    :math:`t_0 + E` with :math:`E \sim \mathrm{Exp}(\Delta)`, if that is before :math:`t_1`; else B
+    is enlarged and the row goes on to a child. Trees that were extended row by row, in any order
+    and in batches of any size, have the law of trees sampled on all rows at once; boxes, counts
+    and times are exact. Nodes are appended, never copied nor renumbered, and so are cells: a
+    feature keeps its number, older rows have the value 0 in new ones.
+
+    The trees depend on what they were made from, on the rows in their order, and on the seed; not
+    on how the rows were split into batches.
+
+    Build it with :meth:`from_trees` or :meth:`empty`.
+
+    Attributes
+    ----------
+    lifetime : float
+        Time Λ to which the trees run.
+    rungs : ndarray of shape (R,)
+        Lifetimes at which cells are numbered, increasing; the last one is Λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel.partition.online import OnlineTrees
+    >>> X = np.random.default_rng(0).uniform(size=(200, 3))
+    >>> trees = OnlineTrees.empty(n_dims=3, n_trees=50, lifetime=2.0, seed=0)
+    >>> leaf = trees.extend(X[:150])
+    >>> cell = trees.column[-1, leaf]  # of 150 rows in 50 trees
+    >>> leaf = trees.extend(X[150:])
+    >>> trees.n_rows, trees.freeze().n_trees
+    (200, 50)
+    """
+
+    def __init__(self, table: _Table, lifetime: float, rungs: FloatArray, seed: int) -> None:
+        self._table = table
+        self._batch = _Batch.start(0, table)
+        self._seed = seed
+        self.lifetime = lifetime
+        self.rungs = rungs
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Trees,
+        seed: int,
+        rungs: Sequence[float] | FloatArray | None = None,
+        column: IntArray | None = None,
+    ) -> OnlineTrees:
+        """Trees that continue from ``trees``, which are copied.
+
+        Parameters
+        ----------
+        trees : Trees
+            Trees on rows, all on the same number of rows.
+        seed : int
+            Seed of the extension, below 2**64. It may be the seed that the trees were grown with:
+            the streams differ.
+        rungs : array-like of shape (R,) or None
+            Lifetimes at which cells are numbered, increasing up to ``trees.lifetime``, which is
+            the only one if None.
+        column : ndarray of shape (R, n_nodes), int32, or None
+            Cells of the nodes at each rung; ``trees.cells`` if None. With the ``column`` of other
+            online trees, their :meth:`freeze`, seed and rungs, the result goes on as they would.
+
+        Returns
+        -------
+        online : OnlineTrees
+            The trees, ready for new rows.
+        """
+        rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
+        if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):
+            raise ValueError(f"rungs={rungs} do not increase up to the lifetime {trees.lifetime}.")
+        if column is None:
+            column = np.stack([trees.cells(rung).column for rung in rungs])
+        n_nodes = trees.time.size
+        n_rows = trees.count[trees.root[0]] if n_nodes else 0
+        nodes: dict[str, Any] = {name: getattr(trees, name) for name in _PER_NODE}
+        table = _Table(
+            tally=np.array([n_nodes, n_rows], dtype=np.int64),
+            n_cells=column.max(axis=1, initial=-1).astype(np.int64) + 1,
+            root=trees.root.copy(),
+            column=column,
+            touched=np.zeros(n_nodes, np.bool_),
+            **nodes,
+        )
+        return cls(table.doubled(), trees.lifetime, rungs, seed)
+
+    @classmethod
+    def empty(
+        cls,
+        n_dims: int,
+        n_trees: int,
+        lifetime: float,
+        seed: int,
+        rungs: Sequence[float] | FloatArray | None = None,
+    ) -> OnlineTrees:
+        """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
+        none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
+        root = np.full(n_trees, -1, np.int32)
+        links = (none, none, none, none, none)
+        trees = Trees(lifetime, root, *links, never, never, box, box, none)
+        n_rungs = 1 if rungs is None else len(rungs)
+        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that the trees hold."""
+        return int(self._table.tally[_ROWS])
+
+    @property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of cells of all trees at each rung, shape (R,)."""
+        return self._table.n_cells.copy()
+
+    @property
+    def column(self) -> IntArray:
+        """Cells of the nodes at each rung, shape (R, n_nodes): a view, as in :meth:`freeze`.
+
+        ``column[r, node]`` is the number of the cell that the node is, or lies in, at the rung,
+        and -1 for a node that has been cut by then. Further rows append columns; they change none.
+        """
+        return self._table.column[:, : self._table.tally[_NODES]]
+
+    def extend(self, X: FloatArray, max_cells: int | None = None) -> IntArray:
+        """Extend every tree by new rows, all of them or, if interrupted, none.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D), float64
+            Rows, finite, whose ranges together with those of the earlier rows do not overflow.
+        max_cells : int or None
+            Bound on the number of cells of all trees together, at the lifetime. Once it is reached
+            no cut is made any more: a row goes down by the cuts there are and joins the cell it
+            arrives in. Boxes and counts on its way take it in as ever, so that all boxes still
+            bound their rows tightly; but cuts which would have parted the row are missing, the
+            cells grow, and the kernel becomes wider than Laplace. A tree's first row makes a cell
+            in any case.
+
+        Returns
+        -------
+        leaf : ndarray of shape (n, M), int32
+            Node of each row's cell; its number at rung r is ``column[r, leaf]``. Not to be
+            changed before the next call, as :meth:`rollback` reads it.
+        """
+        from mondrian_kernel._core.extend import extend
+
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        cap = np.iinfo(np.int64).max if max_cells is None else max_cells
+        before, batch = self._batch, _Batch.start(X.shape[0], self._table)
+        self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
+        self._batch = batch
+        try:
+            while batch.progress[_DONE] < batch.leaf.size:
+                if self._table.tally[_NODES] + 2 > self._table.time.size:
+                    self._table = self._table.doubled()
+                t = self._table
+                extend(
+                    X, np.uint64(self._seed), self.lifetime, cap, self.rungs, t.n_cells, t.tally,
+                    batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
+                    t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
+                    t.lower, t.upper, t.count, t.column,
+                )  # fmt: skip
+            return batch.leaf
+        except BaseException:
+            self.rollback(int(batch.tally[_ROWS]))
+            raise
+
+    def rollback(self, n_rows: int) -> None:
+        """Return to the state in which the trees held ``n_rows``, before the last batch or now.
+
+        Parameters
+        ----------
+        n_rows : int
+            The :attr:`n_rows` of that state. If nothing was added since, nothing happens; so a
+            caller may note it, extend, learn, and roll back if any of that fails.
+        """
+        from mondrian_kernel._core.extend import undo
+
+        batch, t = self._batch, self._table
+        if n_rows == batch.tally[_ROWS]:
+            undo(
+                t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
+                batch.saved_node, batch.saved_box, t.touched,
+                t.root, t.parent, t.left, t.right, t.lower, t.upper, t.count,
+            )  # fmt: skip
+        elif n_rows != self.n_rows:
+            raise ValueError(
+                f"Cannot return to {n_rows} rows: there are {self.n_rows}, and "
+                f"{batch.tally[_ROWS]} before the last batch."
+            )
+
+    def freeze(self) -> Trees:
+        """Return the trees as they are: views of this object's arrays, without a copy.
+
+        They are valid until the next call of :meth:`extend`, which changes the arrays in place. A
+        node's parent may stand behind it in the table.
+        """
+        n = self._table.tally[_NODES]
+        nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
+        return Trees(self.lifetime, self._table.root, **nodes)
+
+    def __reduce__(self) -> tuple[Callable[..., OnlineTrees], tuple[Any, ...]]:
+        return OnlineTrees.from_trees, (self.freeze(), self._seed, self.rungs, self.column)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The nodes; see :mod:`mondrian_kernel._core.extend`. Its arrays are changed in place."""
+
+    tally: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    root: IntArray
+    tree: IntArray
+    parent: IntArray
+    left: IntArray
+    right: IntArray
+    dim: IntArray
+    loc: FloatArray
+    time: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    count: IntArray
+    column: IntArray
+    touched: NDArray[np.bool_]
+
+    def doubled(self) -> _Table:
+        """Return a table with room for twice the nodes in use, which are copied."""
+        n = int(self.tally[_NODES])
+        capacity = 2 * n + 64
+
+        def longer(a: NDArray[Any]) -> NDArray[Any]:
+            b = np.zeros((capacity, *a.shape[1:]), a.dtype)
+            b[:n] = a[:n]
+            return b
+
+        column = np.zeros((self.column.shape[0], capacity), np.int32)
+        column[:, :n] = self.column[:, :n]
+        nodes = {name: longer(getattr(self, name)) for name in (*_PER_NODE, "touched")}
+        return replace(self, column=column, **nodes)
+
+
+class _Batch(NamedTuple):
+    """The last batch and what it takes to undo it; see :mod:`mondrian_kernel._core.extend`."""
+
+    tally: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    progress: NDArray[np.int64]
+    leaf: IntArray
+    saved_node: IntArray
+    saved_box: FloatArray
+
+    @staticmethod
+    def start(n_rows: int, table: _Table) -> _Batch:
+        n_trees, n_dims = table.root.size, table.lower.shape[1]
+        n_leaves = (int(table.tally[_NODES]) + n_trees) // 2
+        n_saved = min(n_rows * n_trees, n_leaves)
+        return _Batch(
+            table.tally.copy(),
+            table.n_cells.copy(),
+            np.zeros(2, np.int64),
+            np.empty((n_rows, n_trees), np.int32),
+            np.empty(n_saved, np.int32),
+            np.empty((n_saved, 2 * n_dims)),
+        )

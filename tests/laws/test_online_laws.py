@@ -1,0 +1,160 @@
+"""Laws of online trees: extended row by row they are what is sampled on all rows at once.
+
+Every statistic is that of single trees: the trees of one object are independent, so that each is
+one sample. A forest's mean would hide what happens to a tree.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from laws.level import (
+    assert_law,
+    assert_mean,
+    assert_same_frequencies,
+    assert_same_law,
+)
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.online import OnlineTrees
+
+N_TREES = 4000
+SEED = 3
+LIFETIME = {1: 4.0, 2: 2.0, 5: 1.0}
+SHAPES = [(n, n_dims) for n in (2, 5, 50) for n_dims in (1, 2, 5)]
+STREAMS = ["row by row", "sorted", "fitted, then batches"]
+
+
+@cache
+def rows(n, n_dims):
+    """Rows with a different spread in each dim."""
+    X = np.random.default_rng([n, n_dims]).uniform(size=(n, n_dims))
+    return X * np.linspace(1.0, 0.5, n_dims)
+
+
+@cache
+def at_once(n, n_dims):
+    growth = Growth(rows(n, n_dims), N_TREES, SEED + 1)
+    growth.advance(LIFETIME[n_dims])
+    return growth.freeze()[0]
+
+
+@cache
+def online(n, n_dims, stream):
+    """Trees on the same rows, taken in one way or another, at two rungs; the leaf of each row."""
+    X, lifetime = rows(n, n_dims), LIFETIME[n_dims]
+    rungs = [lifetime / 3, lifetime]
+    if stream == "fitted, then batches":
+        growth = Growth(X[: n // 2], N_TREES, SEED)
+        growth.advance(lifetime)
+        fitted, leaf = growth.freeze()
+        trees = OnlineTrees.from_trees(fitted, SEED, rungs)  # the seed of the growth, on purpose
+        pieces = np.array_split(np.arange(n // 2, n), 3)
+        leaf = np.concatenate([leaf, *(trees.extend(X[piece]) for piece in pieces)])
+    else:
+        trees = OnlineTrees.empty(n_dims, N_TREES, lifetime, SEED, rungs)
+        order = np.lexsort(X.T) if stream == "sorted" else np.arange(n)[::-1]
+        leaf = np.empty((n, N_TREES), np.int32)
+        for i in order:
+            leaf[i] = trees.extend(X[i : i + 1])
+    return trees, leaf
+
+
+def second_time(trees):
+    """Time of the first cut of either child of the root, inf if there is none."""
+    cut = np.flatnonzero(trees.left[trees.root] >= 0)
+    root = trees.root[cut]
+    time = np.full(trees.n_trees, np.inf)
+    time[cut] = np.minimum(trees.time[trees.left[root]], trees.time[trees.right[root]])
+    return time
+
+
+def child_time(trees):
+    """Time of the cut of the root's child with more rows after the root's cut, inf if none."""
+    root = trees.root[trees.left[trees.root] >= 0]
+    left, right = trees.left[root], trees.right[root]
+    child = np.where(trees.count[left] > trees.count[right], left, right)
+    return trees.time[child] - trees.time[root]
+
+
+def depth(trees):
+    """Length of the longest path of each tree."""
+    deepest = np.zeros(trees.n_trees, int)
+    level = trees.root
+    while level.size:
+        level = level[trees.left[level] >= 0]
+        deepest[trees.tree[level]] += 1
+        level = np.concatenate([trees.left[level], trees.right[level]])
+    return deepest
+
+
+def left_count(trees):
+    """Rows on the left of the root's cut, 0 if it is not cut."""
+    left = trees.left[trees.root]
+    return np.where(left >= 0, trees.count[left], 0)
+
+
+def root_position(trees, X):
+    """Where in the box of all rows the root is cut, from 0 to 1."""
+    root = trees.root[np.isfinite(trees.time[trees.root])]
+    dim = trees.dim[root]
+    return (trees.loc[root] - X.min(axis=0)[dim]) / np.ptp(X, axis=0)[dim]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize(("n", "n_dims"), SHAPES)
+def test_online_trees_have_the_law_of_trees_sampled_at_once(n, n_dims, stream):
+    a, b = online(n, n_dims, stream)[0].freeze(), at_once(n, n_dims)
+    assert_same_law(a.time[a.root], b.time[b.root])
+    dims = [np.bincount(t.dim[t.root] + 1, minlength=n_dims + 1) for t in (a, b)]
+    assert_same_frequencies(*dims)
+    assert_same_law(root_position(a, rows(n, n_dims)), root_position(b, rows(n, n_dims)))
+    assert_same_law(left_count(a), left_count(b))
+    if n > 2:
+        assert_same_law(second_time(a), second_time(b))
+        assert_same_law(child_time(a), child_time(b))
+        assert_same_law(depth(a), depth(b))
+        for lifetime in (LIFETIME[n_dims] / 3, LIFETIME[n_dims]):
+            assert_same_law(a.cells(lifetime).per_tree, b.cells(lifetime).per_tree)
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize(("n", "n_dims"), SHAPES)
+def test_rows_share_a_cell_with_the_laplace_probability(n, n_dims, stream):
+    trees, leaf = online(n, n_dims, stream)
+    X = rows(n, n_dims)
+    # A pair of early rows, one of an early and a late row, one of late rows.
+    for i, j in {2: [(0, 1)], 5: [(0, 1), (1, 2), (3, 4)], 50: [(3, 7), (0, 49), (30, 40)]}[n]:
+        for r, rung in enumerate(trees.rungs):
+            share = trees.column[r, leaf[i]] == trees.column[r, leaf[j]]
+            assert_mean(share, np.exp(-rung * np.abs(X[i] - X[j]).sum()))
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 5])
+def test_two_rows_are_parted_at_the_rate_of_their_distance(n_dims):
+    x, y = rows(2, n_dims)
+    trees = OnlineTrees.empty(n_dims, N_TREES, np.inf, SEED)
+    trees.extend(np.stack([x, y]))
+    tree = trees.freeze()
+    rate = np.abs(x - y).sum()
+    assert_law(tree.time[tree.root], lambda t: -np.expm1(-rate * t))
+
+
+def test_all_cuts_of_fully_grown_trees():
+    """With no end of time every cut of five rows can be looked at, the last one included."""
+    X = rows(5, 2)
+    growth = Growth(X, N_TREES, SEED + 1)
+    growth.advance(np.inf)
+    trees = OnlineTrees.empty(2, N_TREES, np.inf, SEED)
+    trees.extend(X)
+    # Cuts are in time order; a stable sort by tree gives each tree its four, still in order.
+    a, b = (
+        [field[np.argsort(cuts.tree, kind="stable")].reshape(N_TREES, 4) for field in cuts]
+        for cuts in (trees.freeze().cuts, growth.freeze()[0].cuts)
+    )
+    (time_a, _, dim_a, loc_a, _), (time_b, _, dim_b, loc_b, _) = a, b
+    for k in range(4):
+        assert_same_law(time_a[:, k], time_b[:, k])
+        assert_same_frequencies(np.bincount(dim_a[:, k]), np.bincount(dim_b[:, k]))
+        for d in range(2):
+            assert_same_law(loc_a[dim_a[:, k] == d, k], loc_b[dim_b[:, k] == d, k])
