@@ -12,6 +12,7 @@ _HOME = {
     "LaplaceFourierFeatures": "baselines",
     "MondrianFeatures": "features",
     "LifetimePath": "path.result",
+    "MondrianKernelRegressor": "regressor",
     "MondrianPartition": "partition.box",
     "RandomBinningFeatures": "baselines",
     "lifetime_path": "path.ridge_path",

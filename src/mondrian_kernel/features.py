@@ -160,7 +160,10 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
                 "every tree has at least one cell. Raise max_cells or lower n_estimators."
             )
-        seed = draw_seed(self.random_state)
+        return self._grow(X, draw_seed(self.random_state))
+
+    def _grow(self, X: FloatArray, seed: int) -> IntArray:
+        """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
         growth = Growth(X, self.n_estimators, seed, self.n_jobs)
         lifetime = float(self.lifetime)
         if self.max_cells is None:
@@ -173,9 +176,10 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     f"trees stop at lifetime_={lifetime:.6g} and their kernel is that much wider. "
                     "Raise max_cells, or lower lifetime or n_estimators.",
                     UserWarning,
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         self.trees_, leaf = growth.freeze(lifetime)
+        self.n_features_in_ = X.shape[1]
         self._stand_at(lifetime)
         return leaf
 
@@ -292,16 +296,21 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -
         estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
     )
     if reset:
-        with np.errstate(over="ignore"):
-            sides = rows.max(axis=0) - rows.min(axis=0)
-            overflow = not np.isfinite(sides.sum())
-        if overflow:
-            worst = int(np.argmax(sides))
-            raise ValueError(
-                f"The ranges of the columns of X overflow: column {worst} runs from "
-                f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
-            )
+        check_ranges(rows)
     return rows
+
+
+def check_ranges(rows: FloatArray) -> None:
+    """Refuse rows whose ranges overflow."""
+    with np.errstate(over="ignore"):
+        sides = rows.max(axis=0) - rows.min(axis=0)
+        overflow = not np.isfinite(sides.sum())
+    if overflow:
+        worst = int(np.argmax(sides))
+        raise ValueError(
+            f"The ranges of the columns of X overflow: column {worst} runs from "
+            f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
+        )
 
 
 def draw_seed(random_state: Any) -> int:

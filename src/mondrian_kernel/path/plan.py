@@ -18,13 +18,16 @@ def cell_targets(n_trees: int, last: int, n_lifetimes: int) -> list[int]:
     return sorted({round(n_trees * (last / n_trees) ** s) for s in steps})
 
 
-def lifetimes_between(cut_times: FloatArray, n_trees: int, n_lifetimes: int) -> FloatArray:
-    """Lifetimes up to the last cut, placed by the growth of the number of cells."""
+def lifetimes_between(
+    cut_times: FloatArray, end: float, n_trees: int, n_lifetimes: int
+) -> FloatArray:
+    """Lifetimes up to ``end``, placed by the growth of the number of cells."""
+    cut_times = cut_times[cut_times <= end]
     if cut_times.size == 0:
-        return np.zeros(1)
+        return np.array([end])
     targets = cell_targets(n_trees, n_trees + cut_times.size, n_lifetimes)
     cuts = np.maximum(np.array(targets) - n_trees, 1)
-    return np.unique(cut_times[cuts - 1])
+    return np.unique(np.append(cut_times[cuts[:-1] - 1], end))
 
 
 def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatArray]:

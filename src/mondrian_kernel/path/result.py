@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.solve import solve
 
 CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
@@ -122,9 +122,8 @@ class LifetimePath:
 
     def _design(self, lifetime: float | None) -> Design:
         cells = self.features(lifetime)._cells
-        fine = np.arange(cells.total, dtype=np.int32)[:, None]
-        return Design(
-            cells.column[self._leaf], fine, self._sample_weight,
+        return flat_design(
+            cells.column[self._leaf], cells.total, self._sample_weight,
             centre=self._fit_intercept, n_jobs=self.trees.n_jobs,
         )  # fmt: skip
 

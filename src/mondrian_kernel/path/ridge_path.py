@@ -36,6 +36,7 @@ def lifetime_path(
     n_estimators: int = 350,
     max_lifetime: float | None = None,
     n_lifetimes: int = 50,
+    lifetimes: ArrayLike | None = None,
     alphas: ArrayLike | None = None,
     criterion: str = "loo",
     validation: tuple[ArrayLike, ArrayLike] | None = None,
@@ -67,6 +68,8 @@ def lifetime_path(
         clearly passed its best.
     n_lifetimes : int, default=50
         Number of lifetimes at most.
+    lifetimes : array-like or None, default=None
+        The very lifetimes to look at, instead of the two parameters above.
     alphas : array-like or None, default=None
         Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: nine from 0.001 to 10.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
@@ -82,7 +85,7 @@ def lifetime_path(
     fit_intercept : bool, default=True
         Whether there is an intercept, which is not penalised. False for the paper's model.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        Positive weights s; a row of weight 2 counts as two.
+        Weights s; a row of weight 2 counts as two, one of weight 0 is left out.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the random vectors.
     n_jobs : int or None, default=None
@@ -115,32 +118,36 @@ def lifetime_path(
     features._validate_params()
     rows = check_rows(features, X, reset=True)
     Y = check_targets(y, rows)
-    weight = check_weights(sample_weight, rows)
+    rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
     held_out = None
     if validation is not None:
         X_val = check_rows(features, validation[0])
         held_out = X_val, check_targets(validation[1], X_val)
         if held_out[1].shape[1] != Y.shape[1]:
             raise ValueError("validation y has another number of outputs than y.")
+    wanted = None if lifetimes is None else _check_lifetimes(lifetimes)
     seed = draw_seed(random_state)
     growth = Growth(rows, n_estimators, seed, n_jobs)
     budget = _cell_budget(rows.shape, n_estimators)
     steps: Iterable[FloatArray]
+    if wanted is not None:
+        max_lifetime, n_lifetimes = float(wanted[-1]), wanted.size
     if max_lifetime is None:
         steps = growing(growth, n_lifetimes, budget)
     else:
         end = growth.advance_within(max_lifetime, budget)
         if end < max_lifetime:
             _warn_budget(end)
-        times = growth.cut_times
-        steps = _groups(lifetimes_between(times[times <= end], n_estimators, n_lifetimes))
+        if wanted is None:
+            wanted = lifetimes_between(growth.cut_times, end, n_estimators, n_lifetimes)
+        steps = _groups(np.unique(np.minimum(wanted, end)))
 
     run = _Run(alphas, criterion, held_out, solver, tol, np.random.default_rng(seed), n_jobs)
     complete = True
     try:
-        for lifetimes in steps:
-            trees, leaf = growth.freeze(float(lifetimes[-1]))
-            run.advance(trees, leaf, lifetimes, Y, weight, fit_intercept)
+        for group in steps:
+            trees, leaf = growth.freeze(float(group[-1]))
+            run.advance(trees, leaf, group, Y, weight, fit_intercept)
             if callback is not None:
                 info = {"lifetime": run.lifetimes[-1], "best": float(np.min(run.score()))}
                 callback(len(run.lifetimes), n_lifetimes, info)
@@ -154,7 +161,7 @@ def lifetime_path(
     if complete and max_lifetime is None and growth.n_cells >= budget and not growth.done:
         _warn_budget(run.lifetimes[-1])
     at_end = int(np.argmin(run.score().min(axis=1))) == len(run.lifetimes) - 1
-    if complete and at_end and not growth.done:
+    if complete and at_end and lifetimes is None and not growth.done:
         warnings.warn(
             f"The best lifetime, {run.lifetimes[-1]:.4g}, is the last of the path: a larger one "
             "may be better. Raise max_lifetime.",
@@ -302,6 +309,13 @@ def _check_alphas(alphas: ArrayLike | None) -> FloatArray:
     return out
 
 
+def _check_lifetimes(lifetimes: ArrayLike) -> FloatArray:
+    out: FloatArray = np.unique(check_array(lifetimes, ensure_2d=False, dtype=np.float64))
+    if out.min() < 0:
+        raise ValueError(f"lifetimes must not be negative, got {lifetimes!r}.")
+    return out
+
+
 def _check_options(
     criterion: str,
     solver: str,
@@ -329,10 +343,22 @@ def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArray | None:
-    """Positive sample weights or None."""
+    """Sample weights that are not negative, or None."""
     if sample_weight is None:
         return None
-    weight: FloatArray = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-    if weight.min() <= 0:
-        raise ValueError("sample_weight must be positive; leave out rows of weight 0.")
+    weight: FloatArray = _check_sample_weight(
+        sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
     return weight
+
+
+def with_weight(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return the rows whose weight is not zero."""
+    if weight is None or weight.all():
+        return rows, Y, weight
+    used = weight > 0
+    return rows[used], Y[used], weight[used]

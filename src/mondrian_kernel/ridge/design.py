@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
+
+_PANEL = 8
 
 
 class Design:
@@ -62,18 +65,24 @@ class Design:
     @cached_property
     def n_cells(self) -> NDArray[np.int64]:
         """Number of cells at each level."""
-        return self.groups.max(axis=0).astype(np.int64) + 1
+        n: NDArray[np.int64] = self.groups.max(axis=0).astype(np.int64) + 1
+        return n
 
     @cached_property
-    def _cells_by_tree(self) -> IntArray:
-        return np.ascontiguousarray(self.cells.T)
+    def _rows_by_cell(self) -> tuple[IntArray, NDArray[np.int64]]:
+        """Rows of each finest cell, one cell after the other, and where each begins."""
+        flat = self.cells.ravel()
+        start = np.zeros(self.groups.shape[0] + 1, np.int64)
+        np.cumsum(np.bincount(flat, minlength=start.size - 1), out=start[1:])
+        by_cell = np.argsort(flat, kind="stable") // self.cells.shape[1]
+        return by_cell.astype(np.int32), start
 
     def level(self, index: int) -> Design:
         """Return the one level alone."""
-        group = self.groups[:, index]
-        fine = np.arange(self.n_cells[index], dtype=np.int32)[:, None]
-        weight = self.sample_weight
-        return Design(group[self.cells], fine, weight, centre=self.centre, n_jobs=self.n_jobs)
+        return flat_design(
+            self.groups[:, index][self.cells], int(self.n_cells[index]), self.sample_weight,
+            centre=self.centre, n_jobs=self.n_jobs,
+        )  # fmt: skip
 
     def centred(self, V: FloatArray) -> FloatArray:
         """Apply H to the columns of V, in place."""
@@ -85,22 +94,26 @@ class Design:
         """Product with the finest features, ``Φ W``, not centred."""
         from mondrian_kernel._core.cells import gather
 
-        out = np.empty((self.n_rows, W.shape[1]))
-        in_threads(
-            lambda a, b: gather(self.cells, self.scale, W, a, b, out), self.n_rows, self.n_jobs
-        )
-        return out
+        def product(panel: FloatArray, out: FloatArray) -> None:
+            in_threads(
+                lambda a, b: gather(self.cells, self.scale, panel, a, b, out),
+                self.n_rows,
+                self.n_jobs,
+            )
+
+        return _by_panels(product, W, self.n_rows)
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φᵀ V``, not centred."""
         from mondrian_kernel._core.cells import scatter
 
-        out = np.zeros((self.groups.shape[0], V.shape[1]))
-        by_tree = self._cells_by_tree
-        in_threads(
-            lambda a, b: scatter(by_tree, self.scale, V, a, b, out), by_tree.shape[0], self.n_jobs
-        )
-        return out
+        rows, start = self._rows_by_cell
+        n_cells = start.size - 1
+
+        def product(panel: FloatArray, out: FloatArray) -> None:
+            in_threads(lambda a, b: scatter(rows, start, panel, a, b, out), n_cells, self.n_jobs)
+
+        return _by_panels(product, V * self.scale[:, None], n_cells)
 
     def gram(self, V: FloatArray) -> FloatArray:
         """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
@@ -113,3 +126,32 @@ class Design:
     def coef(self, dual: FloatArray) -> FloatArray:
         """Weights ``w = Φᵀ H a`` of dual coefficients a, for a design of one finest level."""
         return self.scatter(self.centred(dual.copy()))
+
+
+def flat_design(
+    cells: IntArray,
+    n_cells: int,
+    sample_weight: FloatArray | None = None,
+    *,
+    centre: bool = True,
+    n_jobs: int | None = None,
+) -> Design:
+    """Return a design of one level."""
+    fine = np.arange(n_cells, dtype=np.int32)[:, None]
+    return Design(cells, fine, sample_weight, centre=centre, n_jobs=n_jobs)
+
+
+def _by_panels(
+    product: Callable[[FloatArray, FloatArray], None], V: FloatArray, n_out: int
+) -> FloatArray:
+    """Apply a product to eight columns at a time."""
+    k = V.shape[1]
+    result = np.empty((n_out, k))
+    out = np.empty((n_out, _PANEL))
+    for begin in range(0, k, _PANEL):
+        panel = np.zeros((V.shape[0], _PANEL))
+        width = min(_PANEL, k - begin)
+        panel[:, :width] = V[:, begin : begin + width]
+        product(panel, out)
+        result[:, begin : begin + width] = out[:, :width]
+    return result

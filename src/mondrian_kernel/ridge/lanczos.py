@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal, solveh_banded
 
 from mondrian_kernel.partition.trees import FloatArray
@@ -17,7 +18,7 @@ from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 
 MAX_STEPS = 1000
-_PROBE_TOL = 1e-2
+_PROBE_TOL = 0.1
 _BIN = 32
 
 
@@ -33,6 +34,8 @@ class Krylov(NamedTuple):
         """``(K + αI)⁻¹`` applied to the start of a column, (N, A)."""
         steps = int(np.argmin(np.append(self.b[:, column] > 0, False))) + 1
         steps = min(steps, self.a.shape[0])
+        if steps == 1:  # LAPACK's tridiagonal solver refuses an empty off-diagonal
+            return np.outer(self.basis[0, column], self.norm[column] / (self.a[0, column] + alphas))
         first = np.zeros(steps)
         first[0] = self.norm[column]
         bands = np.zeros((2, steps))
@@ -68,7 +71,7 @@ def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -
     basis, a_all, b_all = [], [], []
     residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
     pivot = np.ones_like(residual)
-    for _ in range(min(MAX_STEPS, design.n_rows)):
+    for _ in range(MAX_STEPS):  # rounding makes it more than N steps where N is small
         basis.append(np.ascontiguousarray(V.T))
         KV, a = design.gram(V), np.empty(norm.size)
         squares = lanczos_step(KV, V, V_old, a, b)
@@ -89,40 +92,62 @@ def n_probes(n_rows: int) -> int:
     return int(np.clip(8000 // n_rows, 2, 16))
 
 
+class Probes:
+    """Random vectors sent through G at every level and alpha: log-determinants and diagonals."""
+
+    def __init__(
+        self, design: Design, alphas: FloatArray, tol: float, rng: np.random.Generator
+    ) -> None:
+        n = design.n_rows
+        self._design, self._alphas = design, alphas
+        self._Z = design.centred(rng.choice([-1.0, 1.0], size=(n, n_probes(n))))
+        self._krylov = krylov(design, np.tile(self._Z, design.n_levels), alphas, tol)
+        self._crowding = _crowding(design)
+
+    def _columns(self, level: int) -> NDArray[np.int64]:
+        k = self._Z.shape[1]
+        return level * k + np.arange(k)
+
+    def diagonal(self, level: int) -> FloatArray:
+        """Diagonal of G (N, A), smoothed over rows whose cells hold about as many rows."""
+        noisy = np.zeros((self._Z.shape[0], self._alphas.size))
+        for z, column in zip(self._Z.T, self._columns(level), strict=True):
+            noisy += z[:, None] * self._krylov.solve(int(column), self._alphas)
+        diagonal = _smoothed(noisy / self._Z.shape[1], self._crowding[:, level], self._alphas)
+        if self._design.centre:  # H took the direction of the mean out of the probes
+            diagonal += self._design.mean_direction[:, None] ** 2 / self._alphas
+        return diagonal
+
+    def log_det(self, level: int) -> tuple[FloatArray, FloatArray]:
+        """``ln det(K + αI)`` (A,) by stochastic Lanczos quadrature, and its standard error."""
+        logs = np.array(
+            [self._krylov.log_quadratic(int(c), self._alphas) for c in self._columns(level)]
+        )
+        std = logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+        return logs.mean(axis=0) + self._design.centre * np.log(self._alphas), std
+
+
 def lanczos_scores(
     design: Design, Y: FloatArray, alphas: FloatArray, tol: float, rng: np.random.Generator
 ) -> list[tuple[Scores, FloatArray]]:
     """Scores and dual coefficients (N, T, A) of every level, for every alpha.
 
-    Y (N, T) is scaled and centred.
-    Training errors and quadratic forms are as exact as ``tol``. The log-determinant is estimated
-    by stochastic Lanczos quadrature, the diagonal of G by the same random vectors, smoothed over
-    rows whose cells hold about as many rows.
+    Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``,
+    determinants and diagonals are estimated by :class:`Probes`.
     """
-    n, n_levels, n_outputs = design.n_rows, design.n_levels, Y.shape[1]
-    solves = krylov(design, np.tile(Y, n_levels), alphas, tol)
-    probes = design.centred(rng.choice([-1.0, 1.0], size=(n, n_probes(n))))
-    random = krylov(design, np.tile(probes, n_levels), alphas, max(tol, _PROBE_TOL))
-    crowding = _crowding(design)
+    n_outputs = Y.shape[1]
+    solves = krylov(design, np.tile(Y, design.n_levels), alphas, tol)
+    probes = Probes(design, alphas, max(tol, _PROBE_TOL), rng)
     out = []
-    for level in range(n_levels):
-        columns = level * n_outputs + np.arange(n_outputs)
+    for level in range(design.n_levels):
+        columns = range(level * n_outputs, (level + 1) * n_outputs)
         dual = np.stack([solves.solve(c, alphas) for c in columns], axis=1)
-        columns = level * probes.shape[1] + np.arange(probes.shape[1])
-        products = [
-            z[:, None] * random.solve(c, alphas) for z, c in zip(probes.T, columns, strict=True)
-        ]
-        diagonal = _smoothed(np.mean(products, axis=0), crowding[:, level], alphas)
-        if design.centre:  # H took the direction of the mean out of the probes
-            diagonal += design.mean_direction[:, None] ** 2 / alphas
-        logs = np.array([random.log_quadratic(c, alphas) for c in columns])
-        log_det = logs.mean(axis=0) + design.centre * np.log(alphas)
-        std = 0.5 * n_outputs * logs.std(axis=0, ddof=1) / np.sqrt(len(logs))
+        log_det, std = probes.log_det(level)
         quadratic = np.einsum("nt,nta->ta", Y, dual)
         scores = Scores(
-            *residual_scores(design, dual, diagonal, alphas),
+            *residual_scores(design, dual, probes.diagonal(level), alphas),
             *evidences(design, quadratic, log_det, alphas),
-            std,
+            0.5 * n_outputs * std,
         )
         out.append((scores, dual))
     return out

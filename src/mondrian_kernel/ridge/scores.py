@@ -61,6 +61,7 @@ def evidences(
     n = design.total_weight - design.centre
     log_det = log_det + (n - design.n_rows) * np.log(alphas)
     paper = -0.5 * (quadratic + log_det + n * LOG_2PI)
-    variance = np.maximum(quadratic / n, np.finfo(float).tiny)
+    # One row and an intercept leave nothing to profile.
+    variance = np.maximum(quadratic / (n if n > 0 else np.inf), np.finfo(float).tiny)
     profiled = -0.5 * (n * np.log(variance) + log_det + n * (LOG_2PI + 1))
     return profiled.sum(axis=0), paper.sum(axis=0)

@@ -1,0 +1,87 @@
+"""Choose the width and the penalty of a regression: roughly on a sample, then on all rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.result import LifetimePath
+from mondrian_kernel.path.ridge_path import DEFAULT_ALPHAS, lifetime_path
+
+# Up to so many rows the whole path is solved at once.
+_FEW_ROWS = 1200
+_SAMPLE_ROWS = 2000
+_SAMPLE_TREES = 200
+_WINDOW = np.geomspace(0.5, 1.6, 8)
+_NEAR_ALPHAS = np.logspace(-1, 1, 5)
+_MOVES = 3
+_HELD_OUT = 0.2
+
+
+def choose_width(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    seed: int,
+    *,
+    lifetime: float | str,
+    alpha: float | str,
+    n_estimators: int,
+    criterion: str,
+    solver: str,
+    n_jobs: int | None,
+    verbose: int,
+) -> tuple[float, float, LifetimePath | None]:
+    """Return a lifetime and an alpha, and the path they were chosen on.
+
+    Where there are many rows a path on some of them, with few trees, tells where to look; a short
+    path on all rows and trees decides, moving on while its best lies at an end.
+    """
+    if lifetime != "auto" and alpha != "auto":
+        return float(lifetime), float(alpha), None
+    rng = np.random.default_rng(seed)
+    alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
+    order = rng.permutation(rows.shape[0])
+    fitted, held_out = order, None
+    if criterion == "holdout":
+        n_out = max(1, int(_HELD_OUT * order.size))
+        fitted = order[n_out:] if order.size > 1 else order
+        held_out = rows[order[:n_out]], Y[order[:n_out]]
+
+    def path(some: Any, n_trees: int, **options: Any) -> LifetimePath:
+        return lifetime_path(
+            rows[some], Y[some], n_estimators=n_trees, criterion=criterion, validation=held_out,
+            solver=solver, tol=1e-3, random_state=seed % 2**32, n_jobs=n_jobs,
+            sample_weight=None if weight is None else weight[some],
+            callback=_report if verbose else None, **options,
+        )  # fmt: skip
+
+    if lifetime != "auto":
+        found = path(fitted, n_estimators, lifetimes=[float(lifetime)], alphas=alphas)
+        return float(lifetime), found.best_alpha, found
+    if fitted.size <= _FEW_ROWS:
+        found = path(fitted, n_estimators, n_lifetimes=30, alphas=alphas)
+        return found.best_lifetime, found.best_alpha, found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
+        rough = path(
+            fitted[:_SAMPLE_ROWS], min(n_estimators, _SAMPLE_TREES), n_lifetimes=30, alphas=alphas
+        )
+    centre, penalty = rough.best_lifetime, rough.best_alpha
+    for _ in range(_MOVES):
+        near = alphas if alpha != "auto" else penalty * _NEAR_ALPHAS
+        found = path(fitted, n_estimators, lifetimes=centre * _WINDOW, alphas=near)
+        k, a = found.best_index
+        inside = 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1)
+        if inside:
+            break
+        centre, penalty = found.best_lifetime, found.best_alpha
+    return found.best_lifetime, found.best_alpha, found
+
+
+def _report(done: int, total: int, info: dict[str, Any]) -> None:
+    print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")

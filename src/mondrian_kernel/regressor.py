@@ -1,0 +1,352 @@
+"""Regression with the Mondrian kernel: width chosen on the lifetime path, with error bars."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.choose import choose_width
+from mondrian_kernel.path.result import CRITERIA
+from mondrian_kernel.path.ridge_path import check_weights, with_weight
+from mondrian_kernel.ridge.design import Design, flat_design
+from mondrian_kernel.ridge.left_out import standard_loo_errors
+from mondrian_kernel.ridge.solve import centred_targets, solve
+from mondrian_kernel.ridge.variance import PredictiveVariance, signal_variance
+from mondrian_kernel.scaling import dim_scale
+
+
+class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Ridge regression with the Mondrian kernel, an approximation to the Laplace kernel.
+
+    .. math::
+        \hat f(x) = b + w^\top \phi_\lambda(x), \qquad
+        \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
+
+    The width 1/λ and the penalty α are chosen on the lifetime path, where one set of trees gives
+    every width.
+
+    Parameters
+    ----------
+    lifetime : float or "auto", default="auto"
+        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
+        inputs, or "auto" to choose it.
+    alpha : float or "auto", default="auto"
+        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
+    n_estimators : int, default=600
+        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
+    criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
+        What decides between widths: the leave-one-out error, the error on a fifth of the rows
+        held out, or the marginal likelihood.
+    scale : "std", None or array-like of shape (n_features,), default="std"
+        What every input is divided by: its standard deviation, nothing, or the given numbers. A
+        Laplace kernel adds up the dims, so that they should be on one scale.
+    max_cells : int or None, default=None
+        Bound on the number of cells of all trees.
+    solver : {"auto", "dense", "lanczos"}, default="auto"
+        How the path is solved; see :func:`lifetime_path`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    n_jobs : int or None, default=None
+        Threads. The trees and the choice do not depend on it.
+    verbose : int, default=0
+        Whether to print how the path advances.
+
+    Attributes
+    ----------
+    lifetime_, alpha_ : float
+        Lifetime and penalty of the fit.
+    path_ : LifetimePath or None
+        The path on which they were chosen; None where both were given.
+    coef_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
+        Weights of the features.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept, not penalised.
+    features_ : MondrianFeatures
+        The feature map, of the scaled inputs.
+    scale_ : ndarray of shape (n_features_in_,)
+        What the inputs are divided by.
+    signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
+        Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
+    log_marginal_likelihood_ : float
+        Log-likelihood of y at these, estimated where the path was solved by Lanczos. NaN where
+        there is no path.
+    n_features_in_ : int
+        Number of input columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the input columns, where ``X`` had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import MondrianKernelRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 2))
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = MondrianKernelRegressor(n_estimators=200, random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:2], return_std=True)
+    >>> mean.shape, bool((std > 0).all())
+    ((2,), True)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "criterion": [StrOptions(set(CRITERIA))],
+        "scale": [StrOptions({"std"}), None, "array-like"],
+        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [StrOptions({"auto", "dense", "lanczos"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        lifetime: float | str = "auto",
+        alpha: float | str = "auto",
+        n_estimators: int = 600,
+        *,
+        criterion: str = "loo",
+        scale: Any = "std",
+        max_cells: int | None = None,
+        solver: str = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.scale = scale
+        self.max_cells = max_cells
+        self.solver = solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianKernelRegressor:
+        """Choose the width and fit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianKernelRegressor
+            The fitted model.
+        """
+        rows, targets = validate_data(
+            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
+        )
+        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
+        scale = dim_scale(self.scale, rows, weight)
+        rows = rows / scale
+        check_ranges(rows)
+        seed = draw_seed(self.random_state)
+        lifetime, alpha, path = choose_width(
+            rows, Y, weight, seed,
+            lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
+            criterion=self.criterion, solver=self.solver, n_jobs=self.n_jobs,
+            verbose=int(self.verbose),
+        )  # fmt: skip
+        features = MondrianFeatures(
+            lifetime, self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
+        )
+        leaf = features._grow(rows, seed)
+        self.scale_, self.path_, self.alpha_ = scale, path, alpha
+        self._leaf, self._Y, self._weight, self._one_output = leaf, Y, weight, targets.ndim == 1
+        self._stand_at(features)
+        return self
+
+    def _stand_at(self, features: MondrianFeatures) -> None:
+        """Fit on features of the rows; what error bars need is made when first asked for."""
+        self.features_, self.lifetime_ = features, features.lifetime_
+        self.__dict__.pop("_bars", None)
+        design = self._design()
+        fit = solve(design, self._Y, self.alpha_)
+        target, _ = centred_targets(design, self._Y)
+        variance = signal_variance(design, target, fit.dual)
+        self._coef, self._intercept, self._signal = fit.coef, fit.intercept, variance
+        one = self._one_output
+        self.coef_ = fit.coef[:, 0] if one else fit.coef
+        self.intercept_ = float(fit.intercept[0]) if one else fit.intercept
+        self.signal_variance_ = float(variance[0]) if one else variance
+        self.noise_variance_ = self.signal_variance_ * self.alpha_
+        self.log_marginal_likelihood_ = float("nan")
+        if self.path_ is not None:
+            k = np.flatnonzero(self.path_.lifetimes == self.lifetime_)
+            a = np.flatnonzero(self.path_.alphas == self.alpha_)
+            if k.size and a.size:
+                likelihoods = self.path_.log_marginal_likelihood
+                self.log_marginal_likelihood_ = float(likelihoods[k[0], a[0]])
+
+    def _design(self) -> Design:
+        features = self.features_
+        return flat_design(
+            features._cells.column[self._leaf], features.n_cells_, self._weight, n_jobs=self.n_jobs
+        )
+
+    def at(self, lifetime: float) -> MondrianKernelRegressor:
+        """Return the same trees fitted at another, smaller lifetime.
+
+        Parameters
+        ----------
+        lifetime : float
+            Lifetime λ between 0 and that of ``features_``.
+
+        Returns
+        -------
+        model : MondrianKernelRegressor
+            A fitted model which shares the trees; this one is not changed.
+        """
+        check_is_fitted(self)
+        model = copy.copy(self)
+        model.lifetime = float(lifetime)
+        model._stand_at(self.features_.at(lifetime))
+        return model
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        r"""Predict rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        return_std : bool, default=False
+            Also return the standard deviation of a new y at each row: what is not known of the
+            function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
+            data it grows to that of the prior.
+        return_cov : bool, default=False
+            Also return the joint covariance of new y at the rows.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        std : ndarray like ``mean``
+            With ``return_std``.
+        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
+            With ``return_cov``.
+        """
+        check_is_fitted(self)
+        if return_std and return_cov:
+            raise ValueError("Ask for one of return_std and return_cov, not both.")
+        Phi = self._transform(X)
+        mean = self._shaped(Phi @ self._coef + self._intercept)
+        if return_std:
+            v = self._error_bars()[0](Phi) + self.alpha_
+            return mean, self._shaped(np.sqrt(np.outer(v, self._signal)))
+        if return_cov:
+            cov = self._error_bars()[0].covariance(Phi)
+            cov.flat[:: cov.shape[0] + 1] += self.alpha_
+            return mean, self._shaped(cov[:, :, None] * self._signal)
+        return mean
+
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
+        """Interval for a new y at each row, calibrated by leaving rows out.
+
+        The half-width is the predictive standard deviation times the quantile of the rows' own
+        leave-one-out errors in units of theirs, so that it holds for errors that are not normal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            Share of new targets to be inside, between 0 and 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
+            Lower and upper end.
+        """
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
+        Phi = self._transform(X)
+        variance, errors = self._error_bars()
+        mean = Phi @ self._coef + self._intercept
+        half = np.sqrt(variance(Phi) + self.alpha_)[:, None] * np.quantile(
+            errors, coverage, axis=0, method="higher"
+        )
+        return self._shaped(np.stack([mean - half, mean + half], axis=1))
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
+        """Draw targets at rows from the joint predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
+            Draws.
+        """
+        rng = check_random_state(random_state)
+        mean, cov = self.predict(X, return_cov=True)
+        if self._one_output:
+            one: FloatArray = rng.multivariate_normal(mean, cov, n_samples).T
+            return one
+        draws = [
+            rng.multivariate_normal(mean[:, t], cov[:, :, t], n_samples).T
+            for t in range(mean.shape[1])
+        ]
+        return np.stack(draws, axis=1)
+
+    def _transform(self, X: ArrayLike) -> sparse.csr_matrix:
+        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        return self.features_.transform(rows / self.scale_)
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[..., 0] if self._one_output else values
+
+    def _error_bars(self) -> tuple[PredictiveVariance, FloatArray]:
+        """Variance at new rows, and leave-one-out errors (N, T) in units of their deviation."""
+        bars: tuple[PredictiveVariance, FloatArray] | None = self.__dict__.get("_bars")
+        if bars is None:
+            design = self._design()
+            variance = PredictiveVariance(design, self.alpha_)
+            errors = standard_loo_errors(design, self._Y, self.alpha_, variance)
+            bars = self._bars = variance, errors
+        return bars
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__().copy()
+        state.pop("_bars", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,30 @@
+"""The scale of each input dim, which a Laplace kernel depends on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from mondrian_kernel.partition.trees import FloatArray
+
+
+def dim_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None) -> FloatArray:
+    """Return what each dim is divided by: "std", None (nothing) or given positive numbers."""
+    n_dims = rows.shape[1]
+    if scale is None:
+        return np.ones(n_dims)
+    if isinstance(scale, str):
+        with np.errstate(over="ignore"):
+            std: FloatArray = StandardScaler().fit(rows, sample_weight=sample_weight).scale_
+        return np.where(np.isfinite(std), std, 1.0)
+    given = np.asarray(scale, dtype=np.float64)
+    if given.shape != (n_dims,):
+        raise ValueError(
+            f"scale must have one number for each of the {n_dims} columns of X, got shape "
+            f"{given.shape}."
+        )
+    if not (np.isfinite(given) & (given > 0)).all():
+        raise ValueError(f"scale must be positive and finite, got {scale!r}.")
+    return given
