@@ -1,0 +1,1 @@
+"""Linear learners trained by gradients on sparse features: arrays in, arrays out."""
