@@ -106,7 +106,8 @@ class Probes:
 
     def _columns(self, level: int) -> NDArray[np.int64]:
         k = self._Z.shape[1]
-        return level * k + np.arange(k)
+        columns: NDArray[np.int64] = level * k + np.arange(k)
+        return columns
 
     def diagonal(self, level: int) -> FloatArray:
         """Diagonal of G (N, A), smoothed over rows whose cells hold about as many rows."""

@@ -1,0 +1,192 @@
+"""Kernels of ridge regression after every cut: counts of shared rows, and small factors."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def nest(cells, splits, owner, start, stop, order):
+    """Sort the rows of each partition so that every cell, at every cut, is a run of them.
+
+    ``cells`` int32 (N, M) final cells, ``splits`` int32 (J,). Written: ``owner`` int32 (M+J,) the
+    partition of each cell; ``start``, ``stop`` int32 (M+J,) the run of each cell when it is made;
+    ``order`` int32 (M, N) the rows. A cell that hands rows over keeps the front of its run.
+    """
+    n_rows, n_partitions = cells.shape
+    n_cells = n_partitions + splits.size
+    own = np.zeros(n_cells, np.int32)
+    for i in range(n_rows):
+        for m in range(n_partitions):
+            own[cells[i, m]] += 1
+    size = own.copy()
+    child, sibling = np.full(n_cells, -1, np.int32), np.full(n_cells, -1, np.int32)
+    for c in range(n_cells):
+        if c < n_partitions:
+            owner[c] = c
+        else:
+            above = splits[c - n_partitions]
+            owner[c] = owner[above]
+            sibling[c] = child[above]  # the latest child comes first
+            child[above] = c
+    for c in range(n_cells - 1, n_partitions - 1, -1):
+        size[splits[c - n_partitions]] += size[c]
+    for c in range(n_cells):  # a cell is placed before its children
+        if c < n_partitions:
+            start[c] = 0
+        stop[c] = start[c] + size[c]
+        at = start[c] + own[c]
+        below = child[c]
+        while below >= 0:
+            start[below] = at
+            at += size[below]
+            below = sibling[below]
+    cursor = start.copy()
+    for i in range(n_rows):
+        for m in range(n_partitions):
+            c = cells[i, m]
+            order[m, cursor[c]] = i
+            cursor[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def count_shared(cells, owner, start, stop, order, first, counts):
+    """Count, for each cell made by cuts ``first``, ``first + 1``, ..., its rows in each final cell.
+
+    ``counts`` int32 (k, M+J) is overwritten. The run of a cell is its run when it is made.
+    """
+    n_partitions = cells.shape[1]
+    counts[:] = 0
+    for j in range(counts.shape[0]):
+        made = n_partitions + first + j
+        m = owner[made]
+        for p in range(start[made], stop[made]):
+            i = order[m, p]
+            for q in range(n_partitions):
+                counts[j, cells[i, q]] += 1
+
+
+@njit(cache=True, nogil=True)
+def fold(counts, splits, n_partitions, first, shared, gram):
+    """Undo cuts in ``counts`` from the last back to ``first``, noting the numbers on the way.
+
+    ``counts`` int32 (k, M+J) then counts rows per cell before cut ``first`` in its leading
+    columns. ``shared`` int32 (k, k) receives the rows that the new cells i and j share when made;
+    row M+first+j of ``gram`` receives the counts among the cells right after cut first+j.
+    """
+    n_before, k = n_partitions + first, counts.shape[0]
+    for j in range(k):
+        for c in range(counts.shape[1] - 1, n_before - 1, -1):
+            if c == n_before + j:
+                for s in range(c + 1):
+                    gram[c, s] = counts[j, s]
+            if c < n_before + k:
+                shared[c - n_before, j] = counts[j, c]
+            counts[j, splits[c - n_partitions]] += counts[j, c]
+
+
+@njit(cache=True, nogil=True)
+def split_gram(gram, splits, n_partitions, first, k):
+    """Carry the lower triangle of ``gram``, rows shared by two cells, over k cuts.
+
+    Rows M+first, ... of ``gram`` hold what :func:`fold` noted; the cells that hand over lose it.
+    """
+    for j in range(first, first + k):
+        c, made = splits[j], n_partitions + j
+        for s in range(c):
+            gram[c, s] -= gram[made, s]
+        gram[c, c] -= gram[made, made]
+        for s in range(c + 1, made):
+            gram[s, c] -= gram[made, s]
+
+
+@njit(cache=True, nogil=True)
+def share(cells, order, stage, n_cells, gram):
+    """Count the rows that two present cells share: lower triangle of ``gram``, ``n_cells`` rows."""
+    n_rows, n_partitions = cells.shape
+    for c in range(n_cells):
+        gram[c, : c + 1] = 0
+    for m in range(n_partitions):
+        for p in range(n_rows):
+            i = order[m, p]
+            a = stage[cells[i, m]]
+            for q in range(m + 1):
+                b = stage[cells[i, q]]
+                gram[max(a, b), min(a, b)] += 1
+
+
+@njit(cache=True, nogil=True)
+def ridge(counts, scale, alpha, A):
+    """Write A = scale counts + alpha I, lower triangle."""
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            A[i, j] = scale * counts[i, j]
+        A[i, i] += alpha
+
+
+@njit(cache=True, nogil=True)
+def agree(cells, stage, K):
+    """Count the partitions in which two rows share a cell: lower triangle of ``K`` int32 (N, N)."""
+    n_rows, n_partitions = cells.shape
+    now = np.empty_like(cells)
+    for i in range(n_rows):
+        for m in range(n_partitions):
+            now[i, m] = stage[cells[i, m]]
+        for other in range(i + 1):
+            n = np.int32(0)
+            for m in range(n_partitions):
+                n += np.int32(now[i, m] == now[other, m])
+            K[i, other] = n
+
+
+@njit(cache=True, nogil=True)
+def split_agreement(K, splits, owner, start, stop, order, first, k):
+    """Carry the lower triangle of ``K``, partitions that two rows agree in, over k cuts."""
+    n_partitions = order.shape[0]
+    for j in range(first, first + k):
+        c, made = splits[j], n_partitions + j
+        m = owner[made]
+        for p in range(start[made], stop[made]):
+            i = order[m, p]
+            for q in range(start[c], start[made]):
+                other = order[m, q]
+                if other < i:
+                    K[i, other] -= 1
+                else:
+                    K[other, i] -= 1
+
+
+@njit(cache=True, nogil=True)
+def compose(old, new, source, out):
+    """Rows of ``out`` (2k, w): the cell that each of k cuts splits, as it then is, and the new one.
+
+    ``new`` (k, w) belongs to the new cells when made. ``source`` int32 (k, 2) tells what the split
+    cell is: row i of ``old`` (0, i), the cell made by cut i (1, i), or what cut i left (2, i).
+    """
+    for j in range(source.shape[0]):
+        kind, i = source[j, 0], source[j, 1]
+        for q in range(out.shape[1]):
+            if kind == 0:
+                out[2 * j, q] = old[i, q]
+            elif kind == 1:
+                out[2 * j, q] = out[2 * i + 1, q]
+            else:
+                out[2 * j, q] = out[2 * i, q] - out[2 * i + 1, q]
+            out[2 * j + 1, q] = new[j, q]
+
+
+@njit(cache=True, nogil=True)
+def ldl_panel(H, begin, end, d):
+    """Columns ``begin`` to ``end`` of H = L diag(d) Lᵀ, unit lower L over H, without pivoting."""
+    w = np.empty(end - begin)
+    for i in range(begin, H.shape[0]):
+        for j in range(begin, min(i, end)):
+            s = H[i, j]
+            for q in range(begin, j):
+                s -= w[q - begin] * H[j, q]
+            w[j - begin] = s
+            H[i, j] = s / d[j]
+        if i < end:
+            s = H[i, i]
+            for q in range(begin, i):
+                s -= w[q - begin] * H[i, q]
+            d[i] = s
