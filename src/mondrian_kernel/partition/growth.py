@@ -97,7 +97,8 @@ class Growth:
         n_dims, n_cells = self._X.shape[1], self.n_cells
         boxes = [block.open[-1] for block in self._blocks]
         rates = [(box[:, n_dims:] - box[:, :n_dims]).sum(axis=1) for box in boxes]
-        return float(min(sum((r / n_cells).sum() for r in rates), np.finfo(float).max))
+        with np.errstate(over="ignore"):  # by rounding, where a range is the largest number
+            return float(min(sum((r / n_cells).sum() for r in rates), np.finfo(float).max))
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime`` and the leaf of each row in each tree."""
