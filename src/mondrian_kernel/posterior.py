@@ -20,7 +20,7 @@ from mondrian_kernel.ridge.solve import Fit, centred_targets, solve
 from mondrian_kernel.ridge.variance import PredictiveVariance, signal_variance
 
 _NEGLIGIBLE = 1e-6
-_NODES = 64
+_NODES, _PARTS = 16, 128
 _MEMORY = 1e9
 
 
@@ -68,11 +68,12 @@ class LifetimePosterior:
     def mean(self) -> float:
         """Posterior mean of λ."""
         held = np.flatnonzero(self.weights > np.finfo(float).eps)
-        a, b = self.edges[held, None], self.edges[held + 1, None]
-        x, w = np.polynomial.legendre.leggauss(_NODES)
+        lowest, highest = self.prior.support() if hasattr(self.prior, "support") else (0.0, np.inf)
+        edges = np.clip(self.edges, lowest, highest)
+        a, b = edges[held, None], edges[held + 1, None]
+        x, w = _gauss_legendre(_NODES, max(1, _PARTS // held.size))
         # By parts: the mean over [a, b] is b minus the integral of the distribution function.
-        share = self._share(a, b, a + (b - a) * (x + 1.0) / 2.0)
-        means = b[:, 0] - (b - a)[:, 0] * (share @ w) / 2.0
+        means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
 
     def interval(self, p: float = 0.95) -> tuple[float, float]:
@@ -275,6 +276,13 @@ def lifetime_posterior(
     return LifetimePosterior(
         lifetimes, edges, log_evidence, weights, float(path.alphas[column]), evidence, path, prior
     )
+
+
+def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes in [0, 1] and weights of the rule repeated on equal parts."""
+    x, w = np.polynomial.legendre.leggauss(n_nodes)
+    nodes = (np.arange(n_parts)[:, None] + (x + 1.0) / 2.0) / n_parts
+    return nodes.ravel(), np.tile(w / (2.0 * n_parts), n_parts)
 
 
 def _log_mass(prior: Any, a: ArrayLike, b: ArrayLike) -> FloatArray:

@@ -23,6 +23,8 @@ def lifetimes_between(
 ) -> FloatArray:
     """Lifetimes up to ``end``, placed by the growth of the number of cells."""
     cut_times = cut_times[cut_times <= end]
+    if not np.isfinite(end):
+        end = float(cut_times[-1]) if cut_times.size else 0.0
     if cut_times.size == 0:
         return np.array([end])
     targets = cell_targets(n_trees, n_trees + cut_times.size, n_lifetimes)

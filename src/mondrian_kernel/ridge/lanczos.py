@@ -20,6 +20,7 @@ from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 MAX_STEPS = 1000
 _PROBE_TOL = 0.1
 _BIN = 32
+_NEWTON_STEPS = 50
 
 
 class Krylov(NamedTuple):
@@ -114,9 +115,14 @@ class Probes:
         noisy = np.zeros((self._Z.shape[0], self._alphas.size))
         for z, column in zip(self._Z.T, self._columns(level), strict=True):
             noisy += z[:, None] * self._krylov.solve(int(column), self._alphas)
-        diagonal = _smoothed(noisy / self._Z.shape[1], self._crowding[:, level], self._alphas)
-        if self._design.centre:  # H took the direction of the mean out of the probes
-            diagonal += self._design.mean_direction[:, None] ** 2 / self._alphas
+        design, alphas = self._design, self._alphas
+        # H took the direction of the mean out of the probes.
+        mean_part = design.centre * design.mean_direction[:, None] ** 2
+        total = np.maximum(1.0 - mean_part, np.finfo(float).eps) / alphas
+        share = noisy / (self._Z.shape[1] * total)
+        least = alphas / (design.total_weight + alphas)
+        share = _smoothed(share, least, design.sample_weight, self._crowding[:, level])
+        diagonal: FloatArray = share * total + mean_part / alphas
         return diagonal
 
     def log_det(self, level: int) -> tuple[FloatArray, FloatArray]:
@@ -164,10 +170,31 @@ def _crowding(design: Design) -> FloatArray:
     return design.gather(np.log(counts)) / design.scale[:, None]
 
 
-def _smoothed(noisy: FloatArray, by: FloatArray, alphas: FloatArray) -> FloatArray:
-    """Means of ``noisy`` (N, A) over bins of rows with like ``by``, within the bounds of diag G."""
-    out = np.empty_like(noisy)
+def _smoothed(
+    noisy: FloatArray, least: FloatArray, weight: FloatArray, by: FloatArray
+) -> FloatArray:
+    """Smooth ``noisy`` (N, A), between ``least`` (A,) and 1, over bins of rows with like ``by``.
+
+    Left out, a row of weight s has a variance q in units of the noise, and its share of the
+    diagonal is 1 / (1 + s q). A bin has one q, which keeps the mean of its shares.
+    """
     order = np.argsort(by, kind="stable")
-    for rows in np.array_split(order, max(1, order.size // _BIN)):
-        out[rows] = noisy[rows].mean(axis=0)
-    return np.clip(out, 1.0 / (noisy.shape[0] + alphas), 1.0 / alphas)
+    edges = np.linspace(0, order.size, max(1, order.size // _BIN) + 1).astype(int)
+    sizes = np.diff(edges)[:, None]
+    s = weight[order, None]
+
+    def mean(values: FloatArray) -> FloatArray:
+        sums: FloatArray = np.add.reduceat(values, edges[:-1], axis=0)
+        return sums / sizes
+
+    goal = np.clip(mean(noisy[order]), least, 1.0)
+    q = (1.0 / goal - 1.0) / mean(s)  # where all weights are equal; below the root elsewhere
+    for _ in range(_NEWTON_STEPS):
+        share = 1.0 / (1.0 + s * np.repeat(q, sizes[:, 0], axis=0))
+        step = (mean(share) - goal) / mean(s * share**2)
+        q = np.maximum(q + step, 0.0)
+        if np.all(np.abs(step) <= 1e-9 * (1.0 + q)):
+            break
+    out = np.empty_like(noisy)
+    out[order] = np.clip(share, least, 1.0)
+    return out
