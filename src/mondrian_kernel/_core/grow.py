@@ -86,35 +86,33 @@ def ring(key, draw, clock, boxes, b, lifetime):
 
 
 @njit(cache=True, nogil=True)
-def _range(columns, dim, order, tree, start, stop):
-    low = high = columns[dim, order[tree, start]]
-    for k in range(start + 1, stop):
-        v = columns[dim, order[tree, k]]
-        low = v if v < low else low
-        high = v if v > high else high
-    return low, high
+def _part(columns, dim, loc, order, tree, start, stop, spare, ends):
+    """Stable partition in place by ``x[dim] <= loc``; return where the right part begins.
 
-
-@njit(cache=True, nogil=True)
-def _part(columns, dim, loc, order, tree, start, stop, spare):
-    """Stable partition in place by ``x[dim] <= loc``: (middle, largest left, smallest right)."""
+    ``ends`` receives the least and greatest x[dim] of all rows, the greatest on the left and the
+    least on the right. If all rows lie on one side their order is unchanged.
+    """
     middle = start
     n_right = 0
-    max_left, min_right = -np.inf, np.inf
+    low = min_right = np.inf
+    high = max_left = -np.inf
     for k in range(start, stop):
         i = order[tree, k]
         v = columns[dim, i]
-        if v <= loc:
-            order[tree, middle] = i
-            middle += 1
-            max_left = v if v > max_left else max_left
-        else:
-            spare[n_right] = i
-            n_right += 1
-            min_right = v if v < min_right else min_right
+        is_left = v <= loc
+        # Both are written and one of them kept: a branch would be mispredicted every other time.
+        order[tree, middle] = i
+        spare[n_right] = i
+        middle += is_left
+        n_right += not is_left
+        low = min(low, v)
+        high = max(high, v)
+        max_left = max(max_left, v if is_left else -np.inf)
+        min_right = min(min_right, np.inf if is_left else v)
     for k in range(n_right):
         order[tree, middle + k] = spare[k]
-    return middle, max_left, min_right
+    ends[0], ends[1], ends[2], ends[3] = low, high, max_left, min_right
+    return middle
 
 
 @njit(cache=True, nogil=True)
@@ -130,7 +128,8 @@ def grow(
     rows are all equal have no clock and are never open.
     """
     n_dims = columns.shape[0]
-    spare = np.empty(order.shape[1], np.int32)
+    spare, ends = np.empty(order.shape[1], np.int32), np.empty(4)
+    middle = 0
     # The nodes at hand: a stack with children on top of what is still to come. Those whose next
     # ring lies beyond the lifetime move to the new list of open nodes.
     s_node, s_key = np.empty(64, np.int32), np.empty(64, np.uint64)
@@ -154,9 +153,9 @@ def grow(
                     break
                 draw += 3
                 clock = time
-                low, high = _range(columns, d, order, tree, start, stop)
-                s_box[top, d], s_box[top, n_dims + d] = low, high
-                if low <= loc < high:
+                middle = _part(columns, d, loc, order, tree, start, stop, spare, ends)
+                s_box[top, d], s_box[top, n_dims + d] = ends[0], ends[1]
+                if start < middle < stop:
                     dim = d
                     break
             if dim < 0:
@@ -171,7 +170,6 @@ def grow(
                     n_open += 1
                 top -= 1
                 continue
-            middle, max_left, min_right = _part(columns, dim, loc, order, tree, start, stop, spare)
             if n_nodes + 2 > links.shape[0]:
                 capacity = 2 * links.shape[0] + 2
                 links, cut = _enlarged(links, capacity), _enlarged(cut, capacity)
@@ -192,10 +190,10 @@ def grow(
                 s_box = _enlarged(s_box, capacity)
             s_box[top + 1] = s_box[top]
             s_node[top], s_key[top], s_draw[top], s_clock[top] = right, right_key(key), 0, clock
-            s_box[top, dim] = min_right
+            s_box[top, dim] = ends[3]
             top += 1
             s_node[top], s_key[top], s_draw[top], s_clock[top] = left, left_key(key), 0, clock
-            s_box[top, n_dims + dim] = max_left
+            s_box[top, n_dims + dim] = ends[2]
     return (
         links, cut, n_nodes, o_node[:n_open].copy(), o_key[:n_open].copy(),
         o_draw[:n_open].copy(), o_clock[:n_open].copy(), o_box[:n_open].copy(),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
+
+# Less than a thread is worth.
+_LITTLE = 500_000
 
 
 class Cuts(NamedTuple):
@@ -104,19 +107,24 @@ class Trees:
 
         def run(begin: int, end: int) -> None:
             walk(
-                X[begin:end], self.root, self.left, self.right, self.dim, self.loc, self.time,
-                self.lower, self.upper, lifetime, node[begin:end], log_stay[begin:end],
+                X[begin:end], self.root, self.parent, self.left, self.right, self.dim, self.loc,
+                self.time, self.lower, self.upper, lifetime, node[begin:end], log_stay[begin:end],
             )  # fmt: skip
 
-        in_threads(run, X.shape[0], n_jobs)
+        in_threads(run, X.shape[0], n_jobs, work=10 * node.size)
         return node, log_stay
 
 
-def in_threads(run: Callable[[int, int], Any], n: int, n_jobs: int | None) -> list[Any]:
-    """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads."""
+def in_threads(
+    run: Callable[[int, int], Any], n: int, n_jobs: int | None, work: float = np.inf
+) -> list[Any]:
+    """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads.
+
+    ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece.
+    """
     workers = effective_n_jobs(n_jobs)
-    if workers == 1 or n <= 1:
+    if workers == 1 or n <= 1 or work < _LITTLE:
         return [run(0, n)]
-    edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int))
-    jobs = (delayed(run)(int(a), int(b)) for a, b in pairwise(edges))
-    return list(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
+    edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int)).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, edges[:-1], edges[1:]))

@@ -42,7 +42,7 @@ class LifetimePath:
     log_marginal_likelihood_std : ndarray of shape (L, A)
         Standard error of both; 0 where ``solver`` is "dense".
     solver : ndarray of shape (L,)
-        "dense" (exact) or "lanczos" (matrix-free).
+        "dense" (exact), "lanczos" (matrix-free) or "every cut" (exact updates).
     criterion : str
         What ``score`` holds.
     complete : bool
@@ -66,6 +66,7 @@ class LifetimePath:
     _y: FloatArray
     _sample_weight: FloatArray | None
     _fit_intercept: bool
+    _offset: FloatArray
 
     @cached_property
     def score(self) -> FloatArray:
@@ -108,9 +109,10 @@ class LifetimePath:
             Intercept.
         """
         fit = solve(self._design(lifetime), self._y, self.best_alpha if alpha is None else alpha)
+        intercept = fit.intercept + self._offset
         if self._y.shape[1] == 1:
-            return fit.coef[:, 0], fit.intercept[0]
-        return fit.coef, fit.intercept
+            return fit.coef[:, 0], intercept[0]
+        return fit.coef, intercept
 
     def predict(
         self, X: ArrayLike, lifetime: float | None = None, alpha: float | None = None

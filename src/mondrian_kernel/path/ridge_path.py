@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight
 from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.every_cut_path import every_cut_path
 from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between
 from mondrian_kernel.path.result import CRITERIA, LifetimePath, criterion_values
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
@@ -40,6 +41,7 @@ def lifetime_path(
     alphas: ArrayLike | None = None,
     criterion: str = "loo",
     validation: tuple[ArrayLike, ArrayLike] | None = None,
+    every_cut: bool = False,
     solver: str = "auto",
     tol: float = 1e-4,
     fit_intercept: bool = True,
@@ -77,6 +79,10 @@ def lifetime_path(
         the signal variance profiled out, or as in the paper (variance 1, noise alpha).
     validation : tuple (X, y) or None, default=None
         Rows held out.
+    every_cut : bool, default=False
+        Whether to look at the lifetime of *each* cut up to ``max_lifetime``, exactly, as in the
+        paper: O(C²) or O(N²) a cut, for each alpha (by default one, 0.01). For one target and no
+        weights; the intercept is then the mean of y.
     solver : {"auto", "dense", "lanczos"}, default="auto"
         Exact eigendecomposition of size min(C, N), or matrix-free for all lifetimes at once. By
         default the former while it is cheap.
@@ -112,7 +118,11 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
-    alphas = _check_alphas(alphas)
+    if every_cut and max_lifetime is None:
+        raise ValueError("every_cut=True needs max_lifetime: the cuts up to it are gone through.")
+    if every_cut and (lifetimes is not None or sample_weight is not None):
+        raise ValueError("every_cut=True takes neither lifetimes nor sample_weight.")
+    alphas = _check_alphas([0.01] if every_cut and alphas is None else alphas)
     _check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
     features = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
     features._validate_params()
@@ -138,6 +148,13 @@ def lifetime_path(
         end = growth.advance_within(max_lifetime, budget)
         if end < max_lifetime:
             _warn_budget(end)
+        if every_cut:
+            if Y.shape[1] > 1:
+                raise ValueError("every_cut=True takes one target; fit the columns of y apart.")
+            return every_cut_path(
+                growth, end, Y[:, 0], alphas, criterion=criterion, held_out=held_out,
+                fit_intercept=fit_intercept, n_jobs=n_jobs, callback=callback,
+            )  # fmt: skip
         if wanted is None:
             wanted = lifetimes_between(growth.cut_times, end, n_estimators, n_lifetimes)
         steps = _groups(np.unique(np.minimum(wanted, end)))
@@ -277,7 +294,7 @@ class _Run:
             np.array(self.lifetimes), np.array(self.n_cells), self.alphas, train, loo,
             np.array(self.validation) if self.held_out is not None else None,
             evidence, evidence_paper, std, np.array(self.solvers), self.criterion, complete,
-            features, leaf, Y, weight, fit_intercept,
+            features, leaf, Y, weight, fit_intercept, np.zeros(Y.shape[1]),
         )  # fmt: skip
 
 

@@ -99,6 +99,7 @@ class Design:
                 lambda a, b: gather(self.cells, self.scale, panel, a, b, out),
                 self.n_rows,
                 self.n_jobs,
+                work=self.cells.size,
             )
 
         return _by_panels(product, W, self.n_rows)
@@ -111,7 +112,12 @@ class Design:
         n_cells = start.size - 1
 
         def product(panel: FloatArray, out: FloatArray) -> None:
-            in_threads(lambda a, b: scatter(rows, start, panel, a, b, out), n_cells, self.n_jobs)
+            in_threads(
+                lambda a, b: scatter(rows, start, panel, a, b, out),
+                n_cells,
+                self.n_jobs,
+                work=self.cells.size,
+            )
 
         return _by_panels(product, V * self.scale[:, None], n_cells)
 

@@ -27,7 +27,7 @@ def standard_loo_errors(
         own = variance(sparse_features(design, weighted=False)) * design.sample_weight
         diagonal = (1.0 - np.minimum(own / alpha, 1.0)) / alpha
     else:
-        probes = Probes(design, np.array([alpha]), _PROBE_TOL, np.random.default_rng(0))
+        probes = Probes(design, np.array([alpha]), _PROBE_TOL, np.random.default_rng([0, 1]))
         diagonal = probes.diagonal(0)[:, 0]
         if design.centre:
             diagonal = diagonal - design.mean_direction**2 / alpha

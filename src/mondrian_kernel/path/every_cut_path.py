@@ -1,0 +1,76 @@
+"""The paper's procedure: the ridge path after every single cut, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mondrian_kernel.features import features_at
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.sequence import cut_sequence
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.result import LifetimePath
+from mondrian_kernel.ridge.every_cut import EveryCut, HeldOut, every_cut
+
+
+def every_cut_path(
+    growth: Growth,
+    end: float,
+    y: FloatArray,
+    alphas: FloatArray,
+    *,
+    criterion: str,
+    held_out: tuple[FloatArray, FloatArray] | None,
+    fit_intercept: bool,
+    n_jobs: int | None,
+    callback: Callable[[int, int, dict[str, Any]], None] | None,
+) -> LifetimePath:
+    """Path over the lifetime 0 and the time of each cut up to ``end``.
+
+    The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
+    interrupt the path ends with the last cut that every alpha has reached.
+    """
+    trees, leaf = growth.freeze(end)
+    sequence = cut_sequence(trees, leaf)
+    offset = y.mean() if fit_intercept else 0.0
+    validation = None
+    if held_out is not None:
+        cells, decay = sequence.new_rows(held_out[0])
+        validation = HeldOut(cells, held_out[1][:, 0] - offset, decay)
+    runs: list[EveryCut] = []
+    for alpha in alphas:
+        run = every_cut(
+            sequence.cells, sequence.splits, y - offset, float(alpha), times=sequence.times,
+            validation=validation, callback=callback,
+        )  # fmt: skip
+        runs.append(run)
+        if not run.complete:
+            break
+    n = min(run.train_error.size for run in runs)
+
+    def table(name: str) -> FloatArray:
+        return np.stack([getattr(run, name)[:n] for run in runs], axis=1)
+
+    paper = table("log_marginal_likelihood")
+    return LifetimePath(
+        lifetimes=np.concatenate([[0.0], sequence.times])[:n],
+        n_cells=runs[0].n_cells[:n].astype(np.int64),
+        alphas=alphas[: len(runs)],
+        train_error=table("train_error"),
+        loo_error=table("loo_error"),
+        validation_error=None if validation is None else table("validation_error"),
+        log_marginal_likelihood=table("log_marginal_likelihood_profiled"),
+        log_marginal_likelihood_paper=paper,
+        log_marginal_likelihood_std=np.zeros_like(paper),
+        solver=np.full(n, "every cut"),
+        criterion=criterion,
+        complete=all(run.complete for run in runs) and len(runs) == alphas.size,
+        trees=features_at(trees, end, n_jobs),
+        _leaf=leaf,
+        _y=(y - offset)[:, None],
+        _sample_weight=None,
+        _fit_intercept=False,
+        _offset=np.array([offset]),
+    )
