@@ -43,7 +43,7 @@ def demo(seed: int, n_jobs: int | None) -> None:
     from mondrian_kernel import MondrianKernelRegressor
     from mondrian_kernel.datasets import make_laplace_gp
 
-    truth = 10.0
+    truth = 5.0
     X, y = make_laplace_gp(2000, 2, lifetime=truth, noise=0.1, random_state=seed)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=seed)
     print(f"A function of 2 dims drawn with the Laplace kernel exp(-{truth:g}·|x-x'|), noise 0.1;")

@@ -16,6 +16,7 @@ _FEW_ROWS = 1200
 _SAMPLE_ROWS = 2000
 _SAMPLE_TREES = 200
 _WINDOW = np.geomspace(0.5, 1.6, 8)
+_ROUGH_ALPHA = 1e-3
 _NEAR_ALPHAS = np.logspace(-1, 1, 5)
 _MOVES = 3
 _HELD_OUT = 0.2
@@ -66,10 +67,11 @@ def choose_width(
         found = path(fitted, n_estimators, n_lifetimes=30, alphas=alphas)
         return found.best_lifetime, found.best_alpha, found
 
+    some = alphas[alphas >= _ROUGH_ALPHA] if alpha == "auto" else alphas
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
         rough = path(
-            fitted[:_SAMPLE_ROWS], min(n_estimators, _SAMPLE_TREES), n_lifetimes=30, alphas=alphas
+            fitted[:_SAMPLE_ROWS], min(n_estimators, _SAMPLE_TREES), n_lifetimes=30, alphas=some
         )
     centre, penalty = rough.best_lifetime, rough.best_alpha
     for _ in range(_MOVES):

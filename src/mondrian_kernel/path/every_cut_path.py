@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel.features import features_at
-from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.sequence import cut_sequence
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.ridge.every_cut import EveryCut, HeldOut, every_cut
 
 
 def every_cut_path(
-    growth: Growth,
+    trees: Trees,
+    leaf: IntArray,
     end: float,
-    y: FloatArray,
+    Y: FloatArray,
     alphas: FloatArray,
     *,
     criterion: str,
@@ -32,7 +32,7 @@ def every_cut_path(
     The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
     interrupt the path ends with the last cut that every alpha has reached.
     """
-    trees, leaf = growth.freeze(end)
+    y = Y[:, 0]
     sequence = cut_sequence(trees, leaf)
     offset = y.mean() if fit_intercept else 0.0
     validation = None

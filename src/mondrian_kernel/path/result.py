@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,9 @@ from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.solve import solve
+
+if TYPE_CHECKING:
+    from mondrian_kernel.path.posterior import LifetimePosterior
 
 CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
 
@@ -121,6 +125,14 @@ class LifetimePath:
         coef, intercept = self.coef(lifetime, alpha)
         prediction: FloatArray = self.features(lifetime).transform(X) @ coef + intercept
         return prediction
+
+    def posterior(
+        self, prior: Any, *, alpha: float | None = None, evidence: str = "evidence"
+    ) -> LifetimePosterior:
+        """Posterior over the lifetime given a prior; see :func:`lifetime_posterior`."""
+        from mondrian_kernel.path.posterior import lifetime_posterior
+
+        return lifetime_posterior(self, prior, alpha=alpha, evidence=evidence)
 
     def _design(self, lifetime: float | None) -> Design:
         cells = self.features(lifetime)._cells

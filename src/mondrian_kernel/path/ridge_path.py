@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
 from mondrian_kernel.partition.growth import Growth
@@ -23,7 +23,7 @@ from mondrian_kernel.ridge.lanczos import lanczos_scores
 from mondrian_kernel.ridge.scores import Scores
 from mondrian_kernel.ridge.solve import centred_targets, weights
 
-DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
+DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
 _DENSE_COST = 25.0 * 1200**3
 _MEMORY = 2e9
 _PATIENCE = 6
@@ -31,9 +31,10 @@ _CLEARLY = 0.03
 
 
 def lifetime_path(
-    X: ArrayLike | MondrianFeatures,
+    X: ArrayLike,
     y: ArrayLike,
     *,
+    features: MondrianFeatures | None = None,
     n_estimators: int = 350,
     max_lifetime: float | None = None,
     n_lifetimes: int = 50,
@@ -63,6 +64,9 @@ def lifetime_path(
         Rows, used as they are: scale the columns first.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Targets; with several, errors are averaged and likelihoods multiplied.
+    features : MondrianFeatures or None, default=None
+        Trees that exist already, fitted on these very rows, instead of new ones; the path then
+        ends where they do.
     n_estimators : int, default=350
         Number of trees M.
     max_lifetime : float or None, default=None
@@ -73,7 +77,7 @@ def lifetime_path(
     lifetimes : array-like or None, default=None
         The very lifetimes to look at, instead of the two parameters above.
     alphas : array-like or None, default=None
-        Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: nine from 0.001 to 10.
+        Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: eleven from 0.0001 to 10.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides: leave-one-out error, error on ``validation``, the marginal likelihood with
         the signal variance profiled out, or as in the paper (variance 1, noise alpha).
@@ -118,52 +122,61 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
-    if every_cut and max_lifetime is None:
+    if every_cut and max_lifetime is None and features is None:
         raise ValueError("every_cut=True needs max_lifetime: the cuts up to it are gone through.")
+    if every_cut and max_lifetime is not None and features is not None:
+        raise ValueError("every_cut=True goes through all cuts of features: drop max_lifetime.")
+    if every_cut and np.ndim(y) > 1:
+        raise ValueError("every_cut=True takes one target; fit the columns of y apart.")
     if every_cut and (lifetimes is not None or sample_weight is not None):
         raise ValueError("every_cut=True takes neither lifetimes nor sample_weight.")
     alphas = _check_alphas([0.01] if every_cut and alphas is None else alphas)
     _check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
-    features = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
-    features._validate_params()
-    rows = check_rows(features, X, reset=True)
+    checker = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
+    checker._validate_params()
+    rows = check_rows(checker, X, reset=True)
     Y = check_targets(y, rows)
     rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
     held_out = None
     if validation is not None:
-        X_val = check_rows(features, validation[0])
+        X_val = check_rows(checker, validation[0])
         held_out = X_val, check_targets(validation[1], X_val)
         if held_out[1].shape[1] != Y.shape[1]:
             raise ValueError("validation y has another number of outputs than y.")
     wanted = None if lifetimes is None else _check_lifetimes(lifetimes)
     seed = draw_seed(random_state)
-    growth = Growth(rows, n_estimators, seed, n_jobs)
-    budget = _cell_budget(rows.shape, n_estimators)
-    steps: Iterable[FloatArray]
+    grown: Growth | _Grown
+    if features is None:
+        grown = Growth(rows, n_estimators, seed, n_jobs)
+        budget = _cell_budget(rows.shape, n_estimators)
+    else:
+        grown = _Grown(features, rows)
+        budget = features.n_cells_
+        max_lifetime = min(max_lifetime or np.inf, features.lifetime_)
     if wanted is not None:
         max_lifetime, n_lifetimes = float(wanted[-1]), wanted.size
+    steps: Iterable[FloatArray]
     if max_lifetime is None:
-        steps = growing(growth, n_lifetimes, budget)
+        assert isinstance(grown, Growth)
+        steps = growing(grown, n_lifetimes, budget)
     else:
-        end = growth.advance_within(max_lifetime, budget)
+        end = grown.advance_within(max_lifetime, budget)
         if end < max_lifetime:
             _warn_budget(end)
         if every_cut:
-            if Y.shape[1] > 1:
-                raise ValueError("every_cut=True takes one target; fit the columns of y apart.")
             return every_cut_path(
-                growth, end, Y[:, 0], alphas, criterion=criterion, held_out=held_out,
+                *grown.freeze(end), end, Y, alphas, criterion=criterion, held_out=held_out,
                 fit_intercept=fit_intercept, n_jobs=n_jobs, callback=callback,
             )  # fmt: skip
         if wanted is None:
-            wanted = lifetimes_between(growth.cut_times, end, n_estimators, n_lifetimes)
+            wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, n_lifetimes)
         steps = _groups(np.unique(np.minimum(wanted, end)))
 
     run = _Run(alphas, criterion, held_out, solver, tol, np.random.default_rng(seed), n_jobs)
     complete = True
     try:
         for group in steps:
-            trees, leaf = growth.freeze(float(group[-1]))
+            trees, leaf = grown.freeze(float(group[-1]))
             run.advance(trees, leaf, group, Y, weight, fit_intercept)
             if callback is not None:
                 info = {"lifetime": run.lifetimes[-1], "best": float(np.min(run.score()))}
@@ -174,19 +187,47 @@ def lifetime_path(
         if not run.lifetimes:
             raise
         complete = False
-        trees, leaf = growth.freeze(run.lifetimes[-1])
-    if complete and max_lifetime is None and growth.n_cells >= budget and not growth.done:
+        trees, leaf = grown.freeze(run.lifetimes[-1])
+    if complete and max_lifetime is None and grown.n_cells >= budget and not grown.done:
         _warn_budget(run.lifetimes[-1])
     at_end = int(np.argmin(run.score().min(axis=1))) == len(run.lifetimes) - 1
-    if complete and at_end and lifetimes is None and not growth.done:
+    if complete and at_end and lifetimes is None and not grown.done:
         warnings.warn(
             f"The best lifetime, {run.lifetimes[-1]:.4g}, is the last of the path: a larger one "
             "may be better. Raise max_lifetime.",
             UserWarning,
             stacklevel=2,
         )
-    features = features_at(trees, trees.lifetime, n_jobs)
-    return run.result(features, leaf, Y, weight, fit_intercept, complete)
+    end_features = features_at(trees, trees.lifetime, n_jobs)
+    return run.result(end_features, leaf, Y, weight, fit_intercept, complete)
+
+
+class _Grown:
+    """Trees that exist already, in the place of trees in growth."""
+
+    def __init__(self, features: MondrianFeatures, rows: FloatArray) -> None:
+        check_is_fitted(features)
+        self._trees, self.n_trees = features.trees_, features.trees_.n_trees
+        self._lifetime, self.n_cells = features.lifetime_, features.n_cells_
+        self._leaf, log_stay = self._trees.walk(rows, self._lifetime, features.n_jobs)
+        if log_stay.any():
+            row = int(np.flatnonzero(log_stay.any(axis=1))[0])
+            raise ValueError(
+                f"features were not fitted on these rows: row {row} of X is new to them."
+            )
+        self.cut_times = self._trees.cuts.time
+        self.done = False
+
+    def advance_within(self, lifetime: float, max_cells: int) -> float:
+        if lifetime > self._lifetime:
+            raise ValueError(
+                f"The features end at lifetime_={self._lifetime:.6g}, before {lifetime:.6g}. Fit "
+                "them with a larger lifetime."
+            )
+        return lifetime
+
+    def freeze(self, lifetime: float) -> tuple[Trees, IntArray]:
+        return self._trees, self._leaf
 
 
 class _Run:

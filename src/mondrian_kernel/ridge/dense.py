@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import threadpool_limits
 
 from mondrian_kernel.partition.trees import FloatArray, in_threads
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
+
+_ONE_THREAD = 1500
 
 
 class Spectrum(NamedTuple):
@@ -47,13 +50,20 @@ def dense_features(design: Design) -> FloatArray:
 def spectrum(design: Design) -> Spectrum:
     """Eigendecomposition through the smaller of K (N × N) and ΦᵀΦ (C × C)."""
     if design.n_rows <= design.n_cells[0]:
-        values, U = linalg.eigh(kernel_matrix(design), driver="evd", overwrite_a=True)
+        values, U = _eigh(kernel_matrix(design))
         return Spectrum(np.maximum(values, 0.0), U)
     Phi = dense_features(design)
-    values, V = linalg.eigh(Phi.T @ Phi, driver="evd", overwrite_a=True)
+    values, V = _eigh(Phi.T @ Phi)
     keep = values > values[-1] * np.finfo(float).eps * values.size
     values = values[keep]
     return Spectrum(values, Phi @ (V[:, keep] / np.sqrt(values)))
+
+
+def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigendecomposition, by one thread while more would only wait for each other."""
+    with threadpool_limits(1 if A.shape[0] <= _ONE_THREAD else None, user_api="blas"):
+        values, V = linalg.eigh(A, driver="evd", overwrite_a=True)
+    return values, V
 
 
 def dense_scores(design: Design, Y: FloatArray, alphas: FloatArray) -> tuple[Scores, FloatArray]:

@@ -142,7 +142,7 @@ class LifetimePosterior:
         for part in self._mixture:
             Phi = part.features.transform(X)
             weights.append(part.weight)
-            means.append(Phi @ part.fit.coef + part.fit.intercept)
+            means.append(Phi @ part.fit.coef + part.fit.intercept + self.path._offset)
             if return_std:
                 v = part.variance(Phi) + self.alpha
                 variances.append(v[:, None] * part.signal_variance)
@@ -238,7 +238,7 @@ def lifetime_posterior(
     >>> import numpy as np
     >>> from scipy import stats
     >>> from mondrian_kernel import lifetime_path
-    >>> from mondrian_kernel.posterior import lifetime_posterior
+    >>> from mondrian_kernel.path.posterior import lifetime_posterior
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(200, 1))
     >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=200)
