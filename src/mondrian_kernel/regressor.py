@@ -43,8 +43,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         inputs, or "auto" to choose it.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
-    n_estimators : int, default=600
-        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
+    n_estimators : int, default=1500
+        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion;
+        the width is chosen with some hundreds of them.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides between widths: the leave-one-out error, the error on a fifth of the rows
         held out, or the marginal likelihood.
@@ -116,7 +117,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 600,
+        n_estimators: int = 1500,
         *,
         criterion: str = "loo",
         scale: Any = "std",
@@ -161,7 +162,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        if self.max_cells is not None and self.max_cells < self.n_estimators:
+            raise ValueError(
+                f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
+                "every tree has at least one cell. Raise max_cells or lower n_estimators."
+            )
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
+        rows, Y, weight = join_copies(rows, Y, weight)
         scale = dim_scale(self.scale, rows, weight)
         rows = rows / scale
         check_ranges(rows)
@@ -291,9 +298,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Phi = self._transform(X)
         variance, errors = self._error_bars()
         mean = Phi @ self._coef + self._intercept
-        half = np.sqrt(variance(Phi) + self.alpha_)[:, None] * np.quantile(
-            errors, coverage, axis=0, method="higher"
-        )
+        quantile = weighted_quantile(errors, self._weight, coverage)
+        half = np.sqrt(variance(Phi) + self.alpha_)[:, None] * quantile
         return self._shaped(np.stack([mean - half, mean + half], axis=1))
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
@@ -350,3 +356,41 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def join_copies(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Join rows that agree in X and y into one of their summed weight, in order of appearance.
+
+    Repeated rows and weights are then the same thing in all that follows, and copies of a row do
+    not stay when it is left out.
+    """
+    both = np.hstack([rows, Y])
+    order = np.lexsort(both.T)
+    first = np.append(True, (both[order[1:]] != both[order[:-1]]).any(axis=1))
+    if first.all():
+        return rows, Y, weight
+    each = np.ones(order.size) if weight is None else weight[order]
+    total = np.add.reduceat(each, np.flatnonzero(first))
+    kept = order[first]
+    place = np.argsort(kept)
+    kept = kept[place]
+    return rows[kept], Y[kept], total[place]
+
+
+def weighted_quantile(errors: FloatArray, weight: FloatArray | None, share: float) -> FloatArray:
+    """Quantile of each column of ``errors`` (N, T), a row of weight s counting as s rows.
+
+    Between two rows it is the larger one.
+    """
+    if weight is None:
+        plain: FloatArray = np.quantile(errors, share, axis=0, method="higher")
+        return plain
+    order = np.argsort(errors, axis=0)
+    below = np.cumsum(weight[order], axis=0)
+    wanted = 1.0 + share * (weight.sum() - 1.0)
+    index = np.minimum((below < wanted * (1 - 1e-12)).sum(axis=0), errors.shape[0] - 1)
+    at = np.take_along_axis(order, index[None], axis=0)
+    quantile: FloatArray = np.take_along_axis(errors, at, axis=0)[0]
+    return quantile

@@ -74,15 +74,20 @@ def coarsen(groups, T, spare):
 
 
 @njit(cache=True, nogil=True)
-def matches(cells, other, begin, end, out):
-    """Rows ``begin:end`` of the number of trees in which two rows share a cell, float64."""
+def matches(cells, begin, end, out):
+    """Count the trees in which two rows share a cell: rows ``begin:end`` of ``out`` (N, N).
+
+    Of these the part below the diagonal and its mirror image. Blocks of rows stay in the cache.
+    """
     n_trees = cells.shape[1]
-    for i in range(begin, end):
-        for j in range(other.shape[0]):
-            n = np.int32(0)
-            for m in range(n_trees):
-                n += np.int32(cells[i, m] == other[j, m])
-            out[i, j] = n
+    for block in range(0, end, 32):
+        for i in range(max(begin, block), end):
+            for j in range(block, min(block + 32, i + 1)):
+                n = np.int32(0)
+                for m in range(n_trees):
+                    n += np.int32(1) if cells[i, m] == cells[j, m] else np.int32(0)
+                out[i, j] = n
+                out[j, i] = n
 
 
 @njit(cache=True, nogil=True)

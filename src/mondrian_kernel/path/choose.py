@@ -11,13 +11,16 @@ from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.path.ridge_path import DEFAULT_ALPHAS, lifetime_path
 
-# Up to so many rows the whole path is solved at once.
-_FEW_ROWS = 1200
-_SAMPLE_ROWS = 2000
-_SAMPLE_TREES = 200
+# Up to so many rows the whole path is solved at once. Errors as a function of the lifetime hardly
+# depend on the number of trees once there are some hundreds.
+_FEW_ROWS, _FEW_TREES = 1200, 600
+_SAMPLE_ROWS, _SAMPLE_TREES = 1000, 200
+_TREES = 400
+# Up to so many rows eigendecompositions are worth their time on a short path.
+_DENSE_ROWS = 2000
 _WINDOW = np.geomspace(0.5, 1.6, 8)
 _ROUGH_ALPHA = 1e-3
-_NEAR_ALPHAS = np.logspace(-1, 1, 5)
+_NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
 _MOVES = 3
 _HELD_OUT = 0.2
 
@@ -39,7 +42,7 @@ def choose_width(
     """Return a lifetime and an alpha, and the path they were chosen on.
 
     Where there are many rows a path on some of them, with few trees, tells where to look; a short
-    path on all rows and trees decides, moving on while its best lies at an end.
+    path on all rows, with more trees, decides, moving on while its best lies at an end.
     """
     if lifetime != "auto" and alpha != "auto":
         return float(lifetime), float(alpha), None
@@ -52,19 +55,22 @@ def choose_width(
         fitted = order[n_out:] if order.size > 1 else order
         held_out = rows[order[:n_out]], Y[order[:n_out]]
 
+    n_trees = min(n_estimators, _TREES)
+
     def path(some: Any, n_trees: int, **options: Any) -> LifetimePath:
         return lifetime_path(
             rows[some], Y[some], n_estimators=n_trees, criterion=criterion, validation=held_out,
-            solver=solver, tol=1e-3, random_state=seed % 2**32, n_jobs=n_jobs,
+            solver="dense" if solver == "auto" and len(some) <= _DENSE_ROWS else solver,
+            tol=1e-3, random_state=seed % 2**32, n_jobs=n_jobs,
             sample_weight=None if weight is None else weight[some],
             callback=_report if verbose else None, **options,
         )  # fmt: skip
 
     if lifetime != "auto":
-        found = path(fitted, n_estimators, lifetimes=[float(lifetime)], alphas=alphas)
+        found = path(fitted, n_trees, lifetimes=[float(lifetime)], alphas=alphas)
         return float(lifetime), found.best_alpha, found
     if fitted.size <= _FEW_ROWS:
-        found = path(fitted, n_estimators, n_lifetimes=30, alphas=alphas)
+        found = path(fitted, min(n_estimators, _FEW_TREES), n_lifetimes=30, alphas=alphas)
         return found.best_lifetime, found.best_alpha, found
 
     some = alphas[alphas >= _ROUGH_ALPHA] if alpha == "auto" else alphas
@@ -76,7 +82,7 @@ def choose_width(
     centre, penalty = rough.best_lifetime, rough.best_alpha
     for _ in range(_MOVES):
         near = alphas if alpha != "auto" else penalty * _NEAR_ALPHAS
-        found = path(fitted, n_estimators, lifetimes=centre * _WINDOW, alphas=near)
+        found = path(fitted, n_trees, lifetimes=centre * _WINDOW, alphas=near)
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1)
         if inside:

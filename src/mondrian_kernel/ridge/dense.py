@@ -33,9 +33,7 @@ def kernel_matrix(design: Design) -> FloatArray:
 
     cells, n = design.cells, design.n_rows
     K = np.empty((n, n))
-    in_threads(
-        lambda a, b: matches(cells, cells, a, b, K), n, design.n_jobs, work=n * cells.size / 16
-    )
+    in_threads(lambda a, b: matches(cells, a, b, K), n, design.n_jobs, work=n * cells.size / 16)
     K *= np.outer(design.scale, design.scale)
     return design.centred(design.centred(K).T)
 

@@ -8,7 +8,7 @@ from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import Probes
 from mondrian_kernel.ridge.solve import solve
-from mondrian_kernel.ridge.variance import PredictiveVariance, sparse_features
+from mondrian_kernel.ridge.variance import PredictiveVariance
 
 _PROBE_TOL = 1e-2
 
@@ -19,18 +19,19 @@ def standard_loo_errors(
     r"""Errors :math:`|y_i - \hat y_{-i}(x_i)|` over :math:`\sqrt{v_{-i}(x_i) + \alpha}`, (N, T).
 
     With G the inverse of the kernel matrix plus αI, less the intercept's share, this is
-    :math:`|(G y)_i| / \sqrt{G_{ii}}`. The diagonal is exact where a dense factor exists and
-    estimated with random vectors beyond.
+    :math:`|(G y)_i| / \sqrt{G_{ii} + (s_i - 1)\, \alpha G_{ii}^2}`; a row of weight s is left out
+    with all its copies. The diagonal is exact where a dense factor exists and estimated with
+    random vectors beyond.
     """
     dual = solve(design, Y, alpha).dual
-    if variance.is_dense:
-        own = variance(sparse_features(design, weighted=False)) * design.sample_weight
-        diagonal = (1.0 - np.minimum(own / alpha, 1.0)) / alpha
-    else:
+    diagonal = variance.inverse_diagonal()
+    if diagonal is None:
         probes = Probes(design, np.array([alpha]), _PROBE_TOL, np.random.default_rng([0, 1]))
         diagonal = probes.diagonal(0)[:, 0]
-        if design.centre:
-            diagonal = diagonal - design.mean_direction**2 / alpha
+    if design.centre:
+        diagonal = diagonal - design.mean_direction**2 / alpha
     floor = 1.0 / (design.total_weight + alpha)
-    errors: FloatArray = np.abs(dual) / np.sqrt(np.maximum(diagonal, floor))[:, None]
+    diagonal = np.maximum(diagonal, floor)
+    square = diagonal * (1.0 + alpha * (design.sample_weight - 1.0) * diagonal)
+    errors: FloatArray = np.abs(dual) / np.sqrt(square)[:, None]
     return errors

@@ -12,7 +12,7 @@ from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import krylov
 
-DENSE_SIZE = 4000
+DENSE_SIZE = 8000
 _TOL = 1e-10
 
 

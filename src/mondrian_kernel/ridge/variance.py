@@ -55,9 +55,7 @@ class PredictiveVariance:
         if min(n_rows, n_cells) <= DENSE_SIZE:
             self._factor = _cholesky(design, alpha, primal=self._primal)
         if self._factor is None or not self._primal:
-            Phi = sparse_features(design)
-            self._Phi_T = Phi.T.tocsr()
-            self._cross_mean: FloatArray = Phi @ self._mean
+            self._cross_mean: FloatArray = design.gather(self._mean[:, None])[:, 0]
 
     def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
@@ -79,10 +77,15 @@ class PredictiveVariance:
         result: FloatArray = missing + np.maximum(variance, least)
         return result
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether there is a factor, so that many rows are cheap."""
-        return self._factor is not None
+    def inverse_diagonal(self) -> FloatArray | None:
+        """Diagonal of (K + αI)⁻¹ over the fitted rows, (N,); None where there is no factor."""
+        if self._factor is None:
+            return None
+        if self._primal:
+            Psi = dense_features(self._design)
+            return (1.0 - _squares(self._factor, Psi.T)) / self._alpha
+        inverse, _ = linalg.lapack.dpotri(self._factor, lower=1)
+        return np.diag(inverse).copy()
 
     def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n).
@@ -106,7 +109,7 @@ class PredictiveVariance:
 
     def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Columns k = HΦψ of all new rows, (N, n)."""
-        cross = np.ascontiguousarray((Phi_new @ self._Phi_T).toarray().T)
+        cross = self._design.gather(Phi_new.T.toarray())
         return self._design.centred(cross - self._cross_mean[:, None])
 
     def _solved(self, cross: FloatArray) -> FloatArray:
@@ -167,15 +170,6 @@ def _squares(L: FloatArray, V: FloatArray) -> FloatArray:
     Z = linalg.solve_triangular(L, V, lower=True, check_finite=False)
     squares: FloatArray = np.einsum("ij,ij->j", Z, Z)
     return squares
-
-
-def sparse_features(design: Design, *, weighted: bool = True) -> sparse.csr_matrix:
-    """Φ of the fitted rows, not centred; its rows times the roots of their weights or not."""
-    n_rows, n_trees = design.cells.shape
-    indptr = np.arange(0, design.cells.size + 1, n_trees)
-    data = np.repeat(design.scale if weighted else np.full(n_rows, n_trees**-0.5), n_trees)
-    shape = (n_rows, int(design.n_cells[0]))
-    return sparse.csr_matrix((data, design.cells.ravel(), indptr), shape=shape)
 
 
 def _conjugate_gradients(

@@ -1,0 +1,236 @@
+"""Models saved to a file: the same after loading, and never loaded from a damaged file."""
+
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.exceptions import NotFittedError
+
+from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, lifetime_path
+from mondrian_kernel.baselines import LaplaceFourierFeatures
+from mondrian_kernel.classifier import MondrianKernelClassifier
+from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.online import OnlineTrees
+from mondrian_kernel.persistence import ModelFileError, load, save
+from mondrian_kernel.persistence.checks import check
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1]]) + 0.1 * RNG.normal(size=(40, 2))
+LABELS = np.array(["no", "yes", "perhaps"])[np.arange(40) % 3]
+NEW = RNG.normal(size=(15, 3))
+
+
+def regressor(**options):
+    return MondrianKernelRegressor(**{"n_estimators": 12, "random_state": 0} | options)
+
+
+def features():
+    return MondrianFeatures(0.7, 3, random_state=0).fit(X[:8])
+
+
+def regressor_outputs(model):
+    mean, cov = model.predict(NEW, return_cov=True)
+    return [mean, cov, model.predict(NEW, return_std=True)[1], model.predict_interval(NEW)]
+
+
+def features_outputs(model):
+    Phi = model.transform(NEW)
+    return [Phi.data, Phi.indices, Phi.indptr, model.at(0.3 * model.lifetime_).kernel(NEW)]
+
+
+def classifier_outputs(model):
+    return [model.predict(NEW), model.predict_proba(NEW)]
+
+
+def path_outputs(path):
+    return [path.score, path.predict(NEW), path.predict(NEW, path.lifetimes[0], path.alphas[0])]
+
+
+def forest_on_trees():
+    features = MondrianFeatures(0.7, 5, random_state=0).fit(X)
+    return MondrianForestRegressor.from_features(features).fit(X, Y)
+
+
+MODELS = {
+    "features": (features, features_outputs),
+    "features grown out": (lambda: MondrianFeatures(np.inf, 3).fit(X), features_outputs),
+    "one cell": (lambda: MondrianFeatures(1.0, 2).fit(X[:1]), features_outputs),
+    "regressor": (lambda: regressor().fit(X, Y[:, 0]), regressor_outputs),
+    "regressor at": (lambda: _at_half(regressor().fit(X, Y[:, 0])), regressor_outputs),
+    "two outputs": (lambda: regressor().fit(X, Y), regressor_outputs),
+    "given width": (lambda: regressor(lifetime=1, alpha=0.1).fit(X, Y), regressor_outputs),
+    "weights": (
+        lambda: regressor(scale=[1.0, 2.0, 3.0]).fit(X, Y, np.arange(40.0)),
+        regressor_outputs,
+    ),
+    "constant": (lambda: regressor().fit(X, np.full(40, 0.1)), regressor_outputs),
+    "zero": (lambda: regressor().fit(X, np.zeros(40)), regressor_outputs),
+    "one row": (lambda: regressor().fit(X[:1], Y[:1, 0]), regressor_outputs),
+    "held out": (lambda: regressor(criterion="holdout").fit(X, Y[:, 0]), regressor_outputs),
+    "classifier": (
+        lambda: MondrianKernelClassifier(n_estimators=9, random_state=0).fit(X, LABELS),
+        classifier_outputs,
+    ),
+    "two classes": (
+        lambda: MondrianKernelClassifier(1.0, 0.1, 9, class_weight={True: 2.0}).fit(X, X[:, 0] > 0),
+        classifier_outputs,
+    ),
+    "forest of classes": (
+        lambda: MondrianForestClassifier(n_estimators=9, random_state=0).fit(X, LABELS),
+        classifier_outputs,
+    ),
+    "forest": (
+        lambda: MondrianForestRegressor(n_estimators=9, random_state=0).fit(X, Y[:, 0]),
+        lambda model: [model.predict(NEW)],
+    ),
+    "forest on trees": (forest_on_trees, lambda model: [model.predict(NEW)]),
+    "every cut": (
+        lambda: lifetime_path(X, Y[:, 0], n_estimators=3, max_lifetime=0.5, every_cut=True),
+        path_outputs,
+    ),
+    "path of two": (
+        lambda: lifetime_path(X, Y, n_estimators=9, criterion="holdout", validation=(X, Y)),
+        path_outputs,
+    ),
+    "path": (lambda: lifetime_path(X, Y[:, 0], n_estimators=9, random_state=1), path_outputs),
+}
+
+
+def _at_half(model):
+    return model.at(0.5 * model.lifetime_)
+
+
+def through_skops(model):
+    data = skops.io.dumps(model)
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+def assert_same(outputs, expected):
+    for output, right in zip(outputs, expected, strict=True):
+        assert output.dtype == right.dtype
+        np.testing.assert_array_equal(output, right, strict=True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore:The best lifetime")
+def test_round_trips_predict_bit_for_bit(name, tmp_path):
+    make, outputs = MODELS[name]
+    model = make()
+    expected = outputs(model)
+    save(model, tmp_path / "model.mondrian")
+    loaded = load(os.fspath(tmp_path / "model.mondrian"))
+    assert type(loaded) is type(model)
+    assert_same(outputs(loaded), expected)
+    save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model.mondrian").read_bytes()
+    assert_same(outputs(pickle.loads(pickle.dumps(model))), expected)
+    assert_same(outputs(through_skops(model)), expected)
+
+
+def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
+    model = regressor().fit(X, Y)
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.get_params() == model.get_params()
+    assert loaded._leaf.flags.writeable
+    np.testing.assert_array_equal(loaded.fit(X, Y).predict(NEW), model.predict(NEW))
+
+
+def test_caches_are_left_out(tmp_path):
+    model = regressor().fit(X, Y)
+    save(model, tmp_path / "before")
+    model.predict(NEW, return_std=True)
+    assert "_bars" in model.__dict__
+    save(model, tmp_path / "after")
+    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+def test_what_is_shared_is_stored_once_and_shared_again(tmp_path):
+    model = regressor().fit(X, Y)
+    save(model, tmp_path / "apart")
+    model.features_, model._leaf = model.path_.features(model.lifetime_), model.path_._leaf
+    model._stand_at(model.features_)
+    save(model, tmp_path / "shared")
+    loaded = load(tmp_path / "shared")
+    assert loaded.features_.trees_ is loaded.path_.trees.trees_
+    assert loaded._leaf is loaded.path_._leaf
+    assert (tmp_path / "shared").stat().st_size < (tmp_path / "apart").stat().st_size
+
+
+def test_parameters_and_names_are_kept(tmp_path):
+    generator = np.random.RandomState(3)
+    generator.normal()
+    model = MondrianFeatures(np.float64(0.5), np.int64(4), max_cells=None, random_state=generator)
+    model.fit(pd.DataFrame(X, columns=["a", "b", "ünïcode"])).set_output(transform="default")
+    model.note_ = {"a": (1, [True, None]), 2: float("nan"), "b": np.array(["x", "yz"], "U5")}
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert list(loaded.feature_names_in_) == ["a", "b", "ünïcode"]
+    assert loaded.feature_names_in_.dtype == object
+    assert type(loaded.lifetime) is np.float64
+    assert type(loaded.n_estimators) is np.int64
+    assert loaded.note_["a"] == (1, [True, None])
+    assert np.isnan(loaded.note_[2])
+    assert loaded.note_["b"].dtype == "U5"
+    np.testing.assert_array_equal(loaded.random_state.normal(size=5), generator.normal(size=5))
+
+
+def test_arrays_keep_their_layout(tmp_path):
+    model = features()
+    model.table_ = np.asfortranarray(X)
+    model.flags_ = X[:, ::2] > 0
+    model.empty_ = np.empty((0, 3), np.float32)
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.table_.flags.f_contiguous
+    assert not loaded.table_.flags.c_contiguous
+    np.testing.assert_array_equal(loaded.table_, X)
+    np.testing.assert_array_equal(loaded.flags_, X[:, ::2] > 0, strict=True)
+    np.testing.assert_array_equal(loaded.empty_, model.empty_, strict=True)
+
+
+def test_trees_extended_online_are_consistent():
+    growth = Growth(X[:20], 5, 1)
+    growth.advance(0.8)
+    trees, _ = growth.freeze()
+    online = OnlineTrees.from_trees(trees, 1)
+    online.extend(X[20:])
+    check(online.freeze())
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "problem"),
+    [
+        (MondrianFeatures(), NotFittedError, "not fitted"),
+        (regressor(), NotFittedError, "not fitted"),
+        (LaplaceFourierFeatures().fit(X), TypeError, "LaplaceFourierFeatures"),
+        ({"a": 1}, TypeError, "of type dict"),
+        (type("MondrianFeatures", (MondrianFeatures,), {})().fit(X), TypeError, "of type"),
+    ],
+)
+def test_save_refuses_what_it_cannot_keep(model, error, problem, tmp_path):
+    with pytest.raises(error, match=problem):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", [print, X.astype(complex), np.array([print, 1]), {1, 2}, b"x"])
+def test_save_names_the_attribute_it_cannot_keep(value, tmp_path):
+    model = features()
+    model.note_ = value
+    with pytest.raises(TypeError, match=r"MondrianFeatures\.note_"):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_save_refuses_a_broken_model(tmp_path):
+    model = features()
+    model.trees_.left[0] = 10**6
+    with pytest.raises(ModelFileError, match="children out of range"):
+        save(model, tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
