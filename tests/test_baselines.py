@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.utils.estimator_checks import (
-    check_estimator,
     estimator_checks_generator,
     parametrize_with_checks,
 )
@@ -41,20 +41,7 @@ class TestRandomBinning(FeatureMapContract):
 # ---- scikit-learn's checks -------------------------------------------------------------------
 
 
-class EvenFourier(LaplaceFourierFeatures):
-    """Fourier features for which a 1 put in as `n_components` is a 2.
-
-    Six of scikit-learn's checks write `estimator.n_components = 1` into whatever has that
-    parameter, to be quick; cosine and sine come in pairs, so here it has to be 2. Nothing else
-    differs, and the bare class is held to failing nowhere else.
-    """
-
-    def __setattr__(self, name, value):
-        is_one = name == "n_components" and isinstance(value, int) and value == 1
-        super().__setattr__(name, 2 if is_one else value)
-
-
-CHECKED = [EvenFourier(), RandomBinningFeatures()]
+CHECKED = [LaplaceFourierFeatures(), RandomBinningFeatures()]
 
 
 @parametrize_with_checks(CHECKED)
@@ -67,21 +54,30 @@ def test_scikit_learn_checks_are_all_there(estimator):
     assert len(list(estimator_checks_generator(estimator))) >= 47
 
 
-def test_bare_fourier_fails_a_check_only_where_it_sets_one_component():
-    results = check_estimator(LaplaceFourierFeatures(), on_skip=None, on_fail=None)
-    assert len(results) >= 47
-    failures = [result["exception"] for result in results if result["status"] == "failed"]
-    assert len(failures) <= 6
-    assert all("must be even: got 1, use 2" in str(failure) for failure in failures), failures
-
-
 # ---- Fourier features ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_components", [1, 3, 101])
+def test_fourier_with_one_component_is_unbiased():
+    X, lifetime = sample(2)
+    n = 5_000
+    kernels = np.zeros((len(X), len(X)))
+    rng = np.random.RandomState(0)
+    for _ in range(n):
+        Phi = LaplaceFourierFeatures(lifetime, 1, random_state=rng).fit_transform(X)
+        kernels += Phi @ Phi.T
+    # Each entry lies within [-2, 2]: Hoeffding's bound at 1e-6 for all of them together.
+    tolerance = 4 * np.sqrt(np.log(2 * len(X) ** 2 / 1e-6) / (2 * n))
+    assert np.abs(kernels / n - laplacian_kernel(X, gamma=lifetime)).max() < tolerance
+
+
+@pytest.mark.parametrize("n_components", [3, 101])
 def test_fourier_odd_number_of_components(n_components):
-    with pytest.raises(ValueError, match=f"even: got {n_components}, use {n_components + 1}"):
-        LaplaceFourierFeatures(n_components=n_components).fit([[0.0]])
+    X, lifetime = sample(5)
+    odd = LaplaceFourierFeatures(lifetime, n_components, random_state=0).fit(X)
+    Phi = odd.transform(X)
+    assert Phi.shape == (len(X), n_components)
+    last = np.cos(X @ odd.frequencies_[-1] + odd.shift_) * np.sqrt(2 / n_components)
+    assert_allclose(Phi[:, -1], last, atol=1e-10)
 
 
 def test_fourier_is_the_formula():

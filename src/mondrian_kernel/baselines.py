@@ -49,14 +49,17 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     lifetime : float, default=1.0
         Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
     n_components : int, default=100
-        Number of features C, even: a cosine and a sine for each of C/2 frequencies.
+        Number of features C: a cosine and a sine for each of C/2 frequencies. If C is odd the last
+        feature is a cosine with a random shift, and :math:`\|\phi(x)\|` is 1 only on average.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies; an int gives the same features at every fit.
 
     Attributes
     ----------
-    frequencies_ : ndarray of shape (n_components / 2, n_features_in_)
+    frequencies_ : ndarray of shape ((n_components + 1) // 2, n_features_in_)
         The frequencies ω.
+    shift_ : float
+        Shift of the last cosine where ``n_components`` is odd.
     n_features_in_ : int
         Number of dims D seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -115,15 +118,11 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             Itself, fitted.
         """
         rows: Floats = validate_data(self, X, dtype=np.float64)
-        if self.n_components % 2:
-            raise ValueError(
-                "n_components counts a cosine and a sine for each frequency, so it must be even: "
-                f"got {self.n_components}, use {self.n_components + 1}."
-            )
         rng = check_random_state(self.random_state)
-        draws = rng.standard_cauchy(size=(self.n_components // 2, rows.shape[1]))
+        draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
         with np.errstate(over="ignore"):
             self.frequencies_: Floats = self.lifetime * draws
+        self.shift_ = float(rng.uniform(0.0, 2.0 * np.pi))
         self._n_features_out = self.n_components
         return self
 
@@ -138,8 +137,8 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            First all cosines, then all sines, times √(2/C). A row's features do not depend on
-            the rows beside it.
+            First all cosines, then all sines, the shifted cosine last, times √(2/C). A row's
+            features do not depend on the rows beside it.
         """
         check_is_fitted(self)
         rows: Floats = validate_data(self, X, dtype=np.float64, order="C", reset=False)
@@ -152,11 +151,12 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 f"X is so large at lifetime={self.lifetime} that the products of rows and "
                 "frequencies overflow: scale X or lower the lifetime."
             )
-        n_frequencies = len(self.frequencies_)
-        Phi = np.empty((len(rows), 2 * n_frequencies))
-        np.cos(phases, out=Phi[:, :n_frequencies])
-        np.sin(phases, out=Phi[:, n_frequencies:])
-        Phi /= np.sqrt(n_frequencies)
+        n_pairs = self._n_features_out // 2
+        Phi = np.empty((len(rows), self._n_features_out))
+        np.cos(phases[:, :n_pairs], out=Phi[:, :n_pairs])
+        np.sin(phases[:, :n_pairs], out=Phi[:, n_pairs : 2 * n_pairs])
+        np.cos(phases[:, n_pairs:] + self.shift_, out=Phi[:, 2 * n_pairs :])
+        Phi *= np.sqrt(2.0 / self._n_features_out)
         return Phi
 
 
