@@ -10,12 +10,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "LaplaceFourierFeatures": "baselines",
-    "MondrianFeatures": "features",
     "LifetimePath": "path.result",
+    "MondrianFeatures": "features",
+    "MondrianForestClassifier": "forest",
+    "MondrianForestRegressor": "forest",
+    "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "MondrianPartition": "partition.box",
     "RandomBinningFeatures": "baselines",
     "lifetime_path": "path.ridge_path",
+    "load": "persistence",
+    "save": "persistence",
 }
 
 __all__ = sorted(_HOME)

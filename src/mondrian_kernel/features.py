@@ -155,15 +155,15 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit(self, X: ArrayLike) -> IntArray:
         X = check_rows(self, X, reset=True)
+        return self._grow(X, draw_seed(self.random_state))
+
+    def _grow(self, X: FloatArray, seed: int) -> IntArray:
+        """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
         if self.max_cells is not None and self.max_cells < self.n_estimators:
             raise ValueError(
                 f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
                 "every tree has at least one cell. Raise max_cells or lower n_estimators."
             )
-        return self._grow(X, draw_seed(self.random_state))
-
-    def _grow(self, X: FloatArray, seed: int) -> IntArray:
-        """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
         growth = Growth(X, self.n_estimators, seed, self.n_jobs)
         lifetime = float(self.lifetime)
         if self.max_cells is None:
@@ -176,7 +176,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     f"trees stop at lifetime_={lifetime:.6g} and their kernel is that much wider. "
                     "Raise max_cells, or lower lifetime or n_estimators.",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         self.trees_, leaf = growth.freeze(lifetime)
         self.n_features_in_ = X.shape[1]

@@ -47,8 +47,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Number of trees M. More trees come closer to the exact kernel, at a cost in proportion;
         the width is chosen with some hundreds of them.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides between widths: the leave-one-out error, the error on a fifth of the rows
-        held out, or the marginal likelihood.
+        What decides between widths: the leave-one-out error (above 2000 rows, where it is not
+        exact, the error on a fifth of the rows held out instead), that error for any number of
+        rows, or the marginal likelihood.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers. A
         Laplace kernel adds up the dims, so that they should be on one scale.
@@ -80,8 +81,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
-        Log-likelihood of y at these, estimated where the path was solved by Lanczos. NaN where
-        there is no path.
+        Log-likelihood of y at these on ``path_``, whose trees are fewer and drawn anew; estimated
+        where it was solved by Lanczos. NaN where there is no path.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -151,7 +152,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+            Weights; a row of weight 2 counts as two, one of weight 0 is left out. Error bars take
+            them as counts of rows: give shares a mean of 1 first.
 
         Returns
         -------

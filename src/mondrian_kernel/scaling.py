@@ -16,7 +16,7 @@ def dim_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None) ->
     if scale is None:
         return np.ones(n_dims)
     if isinstance(scale, str):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             std: FloatArray = StandardScaler().fit(rows, sample_weight=sample_weight).scale_
         return np.where(np.isfinite(std), std, 1.0)
     given = np.asarray(scale, dtype=np.float64)

@@ -19,6 +19,7 @@ from mondrian_kernel.gradient.newton import Minimum
 from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.choose import report
 from mondrian_kernel.path.plan import growing
 
 DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
@@ -29,6 +30,10 @@ _WORTH = 0.02  # part of the loss that a smaller alpha, which costs more, must s
 _STEPS = 30  # of one fit
 _CELLS = 3_000_000  # of all trees; boxes of D sides and weights of K outputs for each
 _PATIENCE = 3
+# For the choice: trees, bounds on the rows, and rows times classes between these.
+_SAMPLE_TREES = 100
+_SAMPLE_ROWS = (1500, 4000)
+_SAMPLE_TARGETS = 40_000
 _CLEARLY = 0.03
 
 
@@ -143,7 +148,7 @@ def loss_path(
     >>> rows = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
     >>> labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
     >>> path = loss_path(rows, labels, 2, "log_loss", n_estimators=50)
-    >>> bool(path.score.min() < 0.5 * np.log(2))
+    >>> bool(np.nanmin(path.score) < 0.5 * np.log(2))
     True
     """
     check_loss(loss)
@@ -172,6 +177,34 @@ def loss_path(
     return run.result()
 
 
+def choose_loss_width(
+    rows: FloatArray,
+    labels: NDArray[np.integer],
+    n_classes: int,
+    loss: str,
+    sample_weight: FloatArray | None,
+    seed: int,
+    *,
+    lifetime: float | str,
+    alpha: float | str,
+    n_estimators: int,
+    n_jobs: int | None,
+    verbose: int,
+) -> tuple[float, float, LossPath | None]:
+    """Return a lifetime and an alpha, and the path on some rows and trees that chose them."""
+    if lifetime != "auto" and alpha != "auto":
+        return float(lifetime), float(alpha), None
+    path = loss_path(
+        rows, labels, n_classes, loss, n_estimators=min(n_estimators, _SAMPLE_TREES),
+        max_rows=int(np.clip(_SAMPLE_TARGETS // n_classes, *_SAMPLE_ROWS)),
+        lifetimes=None if lifetime == "auto" else [float(lifetime)],
+        alphas=None if alpha == "auto" else [float(alpha)],
+        sample_weight=sample_weight, seed=seed, n_jobs=n_jobs,
+        callback=report if verbose else None,
+    )  # fmt: skip
+    return path.best_lifetime, path.best_alpha, path
+
+
 class _Run:
     """Losses collected so far, and the last minimum of each alpha to start from."""
 
@@ -191,6 +224,7 @@ class _Run:
         self.Y, self.s = Y[fitted], s[fitted]
         self.rows_out, self.Y_out, self.s_out = rows[held_out], Y[held_out], s[held_out]
         self.starts: dict[int, Minimum] = {}
+        self.cells: IntArray = np.empty((0, 0), np.int32)
         self.best = int(np.argmin(np.abs(np.log(alphas / _FIRST_ALPHA))))
         self.lifetimes: list[float] = []
         self.n_cells: list[int] = []

@@ -1,0 +1,47 @@
+"""Classes and their weights, as every classifier takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from mondrian_kernel.partition.trees import FloatArray
+
+
+def check_classes(
+    rows: FloatArray, y: NDArray[Any], weight: FloatArray | None
+) -> tuple[FloatArray, NDArray[Any], NDArray[np.intp], FloatArray | None]:
+    """Return the rows that have a weight, the classes, each row's class number, and its weight."""
+    check_classification_targets(y)
+    if weight is not None and not weight.all():
+        used = weight > 0
+        rows, y, weight = rows[used], y[used], weight[used]
+    classes, labels = np.unique(y, return_inverse=True)
+    if classes.size < 2:
+        only = classes.tolist()[0]
+        raise ValueError(f"All rows are of one class, {only!r}: it takes two to classify.")
+    return rows, classes, labels.reshape(-1), weight
+
+
+def weigh_classes(
+    class_weight: dict[Any, float] | str | None,
+    classes: NDArray[Any],
+    labels: NDArray[np.intp],
+    weight: FloatArray | None,
+) -> FloatArray | None:
+    """Multiply the weights by those of the classes; "balanced" goes by the sum of weights."""
+    if class_weight is None:
+        return weight
+    s = np.ones(labels.size) if weight is None else weight
+    if isinstance(class_weight, dict):
+        factor = compute_class_weight(class_weight, classes=classes, y=classes[labels])
+        if not (np.isfinite(factor) & (factor > 0)).all():
+            raise ValueError(f"class_weight must be positive and finite, got {class_weight!r}.")
+    else:
+        factor = s.sum() / (classes.size * np.bincount(labels, weights=s))
+    product: FloatArray = s * factor[labels]
+    return product
