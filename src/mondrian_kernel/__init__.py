@@ -21,6 +21,7 @@ _HOME = {
     "lifetime_path": "path.ridge_path",
     "load": "persistence",
     "save": "persistence",
+    "sgd_path": "path.sgd_path",
 }
 
 __all__ = sorted(_HOME)

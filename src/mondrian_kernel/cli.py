@@ -63,7 +63,7 @@ def demo(seed: int, n_jobs: int | None) -> None:
     def rmse(prediction: object) -> float:
         return float(np.sqrt(np.mean((prediction - y_test) ** 2)))
 
-    print(f"  lifetime (true {truth:g})     {model.lifetime_:.3g}")
+    print(f"  lifetime (true {truth:g})      {model.lifetime_:.3g}")
     print(f"    90 % posterior       {low:.3g} to {high:.3g}")
     print(f"  penalty alpha          {model.alpha_:.3g}")
     print(f"  trees, cells           {model.n_estimators}, {model.features_.n_cells_}")
