@@ -20,7 +20,7 @@ COLUMNS = {
 
 
 def accuracy():
-    found = json.loads((HERE / "results" / "accuracy.json").read_text())
+    found = result("accuracy")
     lines = [
         "| data | rows | " + " | ".join(COLUMNS.values()) + " | coverage | seconds |",
         "|---|---:|" + "---:|" * (len(COLUMNS) + 2),
@@ -52,10 +52,42 @@ def accuracy():
     return "\n".join(lines)
 
 
+def result(name):
+    return json.loads((HERE / "results" / f"{name}.json").read_text())
+
+
+def speed():
+    features, path, cuts = (result(n) for n in ("features", "width_path", "every_cut"))
+    small, large, threads = features["cpu_act"], features["normal"], features["two threads, normal"]
+    one = path["cpu_act, threads 1"]
+    return f"""\
+| what, on one thread | seconds | beside |
+|---|---:|---|
+| grow {small["trees"]} trees on {small["rows"]}×{small["dims"]} rows and map them | \
+{small["fit_transform_s"]:.2f} | {small["fit_transform_times_faster"]:.1f} times faster than \
+`RandomTreesEmbedding` with as many leaves |
+| {large["trees"]} trees on {large["rows"]}×{large["dims"]} | {large["fit_transform_s"]:.2f} | \
+{large["fit_transform_times_faster"]:.1f} times faster; two threads \
+{threads["fit_transform_speedup"]:.1f} times one |
+| map {large["new_rows"]} new rows, exactly | {large["transform_s"]:.2f} | \
+{large["transform_times_slower"]:.1f} times as long as its leaf look-up |
+| path of {one["lifetimes"]} widths × {one["alphas"]} penalties on {small["rows"]} rows | \
+{one["path"]["wall_seconds"]:.0f} | as long as {one["path_over_kernel_ridge"]:.0f} exact \
+`KernelRidge` fits at one width and penalty |
+| ridge after each of {cuts["cuts"]} cuts, exactly | {cuts["wall_seconds"]:.0f} | the published \
+procedure, one epoch of SGD a cut: {cuts["published_cpu_seconds"]:.0f} |
+| first call ever (compiles) / later | {features["first call"]["cold_cache_s"]:.0f} / \
+{features["first call"]["warm_cache_s"]:.1f} | |"""
+
+
 def main():
     text = README.read_text()
-    block = f"<!-- accuracy -->\n{accuracy()}\n<!-- end -->"
-    README.write_text(re.sub(r"<!-- accuracy -->.*?<!-- end -->", block, text, flags=re.DOTALL))
+    for name, table in {"accuracy": accuracy(), "speed": speed()}.items():
+        block = f"<!-- {name} -->\n{table}\n<!-- end -->"
+        text = re.sub(
+            rf"<!-- {name} -->.*?<!-- end -->", lambda _, b=block: b, text, flags=re.DOTALL
+        )
+    README.write_text(text)
 
 
 if __name__ == "__main__":
