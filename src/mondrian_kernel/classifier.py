@@ -17,9 +17,9 @@ from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
 from mondrian_kernel.gradient.batch import minimise
 from mondrian_kernel.gradient.losses import LOSSES, encode, probabilities
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.checks import check_weights
 from mondrian_kernel.path.forest_path import join_equal
 from mondrian_kernel.path.loss_path import choose_loss_width
-from mondrian_kernel.path.ridge_path import check_weights
 from mondrian_kernel.scaling import dim_scale
 
 _TOL = 1e-4

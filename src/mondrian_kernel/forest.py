@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel.classes import check_classes, weigh_classes
 from mondrian_kernel.features import MondrianFeatures, _csr, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.checks import check_weights, with_weight
 from mondrian_kernel.path.forest_path import choose_forest_width
-from mondrian_kernel.path.ridge_path import check_weights, with_weight
 from mondrian_kernel.scaling import dim_scale
 
 

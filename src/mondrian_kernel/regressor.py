@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.checks import check_weights, with_weight
 from mondrian_kernel.path.choose import choose_width
 from mondrian_kernel.path.result import CRITERIA
-from mondrian_kernel.path.ridge_path import check_weights, with_weight
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
 from mondrian_kernel.ridge.solve import centred_targets, solve

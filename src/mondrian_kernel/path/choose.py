@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.checks import DEFAULT_ALPHAS
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.path.ridge_path import DEFAULT_ALPHAS, lifetime_path
+from mondrian_kernel.path.ridge_path import lifetime_path
 
 # Up to so many rows the whole path is solved at once. Errors as a function of the lifetime hardly
 # depend on the number of trees once there are some hundreds.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.choose import report
 from mondrian_kernel.path.plan import growing
 
@@ -23,7 +24,7 @@ _CLEARLY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class ForestPath:
+class ForestPath(BestOfGrid):
     """Leave-one-out error of a forest at every (lifetime, alpha) of a grid, on one set of trees.
 
     Attributes
@@ -47,22 +48,6 @@ class ForestPath:
     def score(self) -> FloatArray:
         """What decides, lower is better: the leave-one-out error."""
         return self.loo_error
-
-    @property
-    def best_index(self) -> tuple[int, int]:
-        """Indices of the best lifetime and alpha."""
-        k, a = np.unravel_index(int(np.argmin(self.score)), self.score.shape)
-        return int(k), int(a)
-
-    @property
-    def best_lifetime(self) -> float:
-        """Lifetime λ̂ with the best score."""
-        return float(self.lifetimes[self.best_index[0]])
-
-    @property
-    def best_alpha(self) -> float:
-        """Alpha with the best score."""
-        return float(self.alphas[self.best_index[1]])
 
 
 def forest_path(

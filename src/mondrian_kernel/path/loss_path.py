@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from mondrian_kernel.gradient.newton import Minimum
 from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.choose import report
 from mondrian_kernel.path.plan import growing
 
@@ -38,7 +38,7 @@ _CLEARLY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class LossPath:
+class LossPath(BestOfGrid):
     r"""Held-out loss of a classifier on a grid of (lifetime, alpha), on one set of trees.
 
     Attributes
@@ -64,22 +64,6 @@ class LossPath:
     def score(self) -> FloatArray:
         """What decides, lower is better: the loss on the rows held out, of shape (L, A)."""
         return self.validation_loss
-
-    @cached_property
-    def best_index(self) -> tuple[int, int]:
-        """Indices of the best lifetime and alpha."""
-        k, a = np.unravel_index(int(np.nanargmin(self.score)), self.score.shape)
-        return int(k), int(a)
-
-    @property
-    def best_lifetime(self) -> float:
-        """Lifetime λ̂ with the best score."""
-        return float(self.lifetimes[self.best_index[0]])
-
-    @property
-    def best_alpha(self) -> float:
-        """Alpha with the best score."""
-        return float(self.alphas[self.best_index[1]])
 
 
 def loss_path(

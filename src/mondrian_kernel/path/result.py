@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.solve import solve
 
@@ -21,7 +22,7 @@ CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
 
 
 @dataclass(frozen=True, eq=False)
-class LifetimePath:
+class LifetimePath(BestOfGrid):
     """Ridge regression at every (lifetime, alpha) of a grid, on one set of trees.
 
     Errors are mean squared errors, with one row for each lifetime and one column for each alpha.
@@ -79,22 +80,6 @@ class LifetimePath:
             self.criterion, self.loo_error, self.validation_error,
             self.log_marginal_likelihood, self.log_marginal_likelihood_paper,
         )  # fmt: skip
-
-    @property
-    def best_index(self) -> tuple[int, int]:
-        """Indices of the best lifetime and alpha."""
-        k, a = np.unravel_index(int(np.argmin(self.score)), self.score.shape)
-        return int(k), int(a)
-
-    @property
-    def best_lifetime(self) -> float:
-        """Lifetime λ̂ with the best score."""
-        return float(self.lifetimes[self.best_index[0]])
-
-    @property
-    def best_alpha(self) -> float:
-        """Alpha with the best score."""
-        return float(self.alphas[self.best_index[1]])
 
     def features(self, lifetime: float | None = None) -> MondrianFeatures:
         """Return the features at a lifetime (default: the best), a fitted transformer."""

@@ -8,22 +8,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.checks import (
+    check_alphas,
+    check_lifetimes,
+    check_options,
+    check_targets,
+    check_weights,
+    with_weight,
+)
 from mondrian_kernel.path.every_cut_path import every_cut_path
 from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between
-from mondrian_kernel.path.result import CRITERIA, LifetimePath, criterion_values
+from mondrian_kernel.path.result import LifetimePath, criterion_values
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import lanczos_scores
 from mondrian_kernel.ridge.scores import Scores
 from mondrian_kernel.ridge.solve import centred_targets, weights
 
-DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
 _DENSE_COST = 25.0 * 1200**3
 _MEMORY = 2e9
 _PATIENCE = 6
@@ -130,8 +136,8 @@ def lifetime_path(
         raise ValueError("every_cut=True takes one target; fit the columns of y apart.")
     if every_cut and (lifetimes is not None or sample_weight is not None):
         raise ValueError("every_cut=True takes neither lifetimes nor sample_weight.")
-    alphas = _check_alphas([0.01] if every_cut and alphas is None else alphas)
-    _check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
+    alphas = check_alphas([0.01] if every_cut and alphas is None else alphas)
+    check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
     checker = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
     checker._validate_params()
     rows = check_rows(checker, X, reset=True)
@@ -143,7 +149,7 @@ def lifetime_path(
         held_out = X_val, check_targets(validation[1], X_val)
         if held_out[1].shape[1] != Y.shape[1]:
             raise ValueError("validation y has another number of outputs than y.")
-    wanted = None if lifetimes is None else _check_lifetimes(lifetimes)
+    wanted = None if lifetimes is None else check_lifetimes(lifetimes)
     seed = draw_seed(random_state)
     grown: Growth | _Grown
     if features is None:
@@ -356,67 +362,3 @@ def _warn_budget(lifetime: float) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-def _check_alphas(alphas: ArrayLike | None) -> FloatArray:
-    if alphas is None:
-        return DEFAULT_ALPHAS.copy()
-    out: FloatArray = np.unique(check_array(alphas, ensure_2d=False, dtype=np.float64))
-    if out.size == 0 or out.min() <= 0:
-        raise ValueError(f"alphas must be positive, got {alphas!r}.")
-    return out
-
-
-def _check_lifetimes(lifetimes: ArrayLike) -> FloatArray:
-    out: FloatArray = np.unique(check_array(lifetimes, ensure_2d=False, dtype=np.float64))
-    if out.min() < 0:
-        raise ValueError(f"lifetimes must not be negative, got {lifetimes!r}.")
-    return out
-
-
-def _check_options(
-    criterion: str,
-    solver: str,
-    validation: object,
-    max_lifetime: float | None,
-    n_lifetimes: int,
-) -> None:
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
-    if solver not in ("auto", "dense", "lanczos"):
-        raise ValueError(f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}.")
-    if criterion == "holdout" and validation is None:
-        raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
-    if max_lifetime is not None and not max_lifetime > 0:
-        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
-    if n_lifetimes < 1:
-        raise ValueError(f"n_lifetimes must be at least 1, got {n_lifetimes}.")
-
-
-def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
-    """Targets as a float64 matrix (N, T)."""
-    Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    check_consistent_length(rows, Y)
-    return Y[:, None] if Y.ndim == 1 else Y
-
-
-def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArray | None:
-    """Sample weights that are not negative, or None."""
-    if sample_weight is None:
-        return None
-    weight: FloatArray = _check_sample_weight(
-        sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-    )
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
-    return weight
-
-
-def with_weight(
-    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Return the rows whose weight is not zero."""
-    if weight is None or weight.all():
-        return rows, Y, weight
-    used = weight > 0
-    return rows[used], Y[used], weight[used]

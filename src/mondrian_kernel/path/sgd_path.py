@@ -18,8 +18,8 @@ from mondrian_kernel.gradient.losses import check_loss, encode, value
 from mondrian_kernel.gradient.sgd import SgdState
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.path.checks import check_targets
 from mondrian_kernel.path.plan import lifetimes_between
-from mondrian_kernel.path.ridge_path import check_targets
 
 
 @dataclass(frozen=True, eq=False)

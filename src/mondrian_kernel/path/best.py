@@ -1,0 +1,38 @@
+"""The best of a grid of lifetimes and alphas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mondrian_kernel.partition.trees import FloatArray
+
+
+class BestOfGrid:
+    """Reads the best (lifetime, alpha) off ``score`` (L, A); lower is better, NaN not looked at."""
+
+    if TYPE_CHECKING:
+        lifetimes: FloatArray
+        alphas: FloatArray
+
+        @property
+        def score(self) -> FloatArray:
+            """Value of the criterion, of shape (L, A)."""
+
+    @property
+    def best_index(self) -> tuple[int, int]:
+        """Indices of the best lifetime and alpha."""
+        k, a = np.unravel_index(int(np.nanargmin(self.score)), self.score.shape)
+        return int(k), int(a)
+
+    @property
+    def best_lifetime(self) -> float:
+        """Lifetime λ̂ with the best score."""
+        return float(self.lifetimes[self.best_index[0]])
+
+    @property
+    def best_alpha(self) -> float:
+        """Alpha with the best score."""
+        return float(self.alphas[self.best_index[1]])

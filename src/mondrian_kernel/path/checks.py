@@ -1,0 +1,80 @@
+"""What a path is asked for, checked before any work is done."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight
+
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.result import CRITERIA
+
+DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
+
+
+def check_alphas(alphas: ArrayLike | None) -> FloatArray:
+    """Positive penalties, increasing; the default ones for None."""
+    if alphas is None:
+        return DEFAULT_ALPHAS.copy()
+    out: FloatArray = np.unique(check_array(alphas, ensure_2d=False, dtype=np.float64))
+    if out.size == 0 or out.min() <= 0:
+        raise ValueError(f"alphas must be positive, got {alphas!r}.")
+    return out
+
+
+def check_lifetimes(lifetimes: ArrayLike) -> FloatArray:
+    """Lifetimes that are not negative, increasing."""
+    out: FloatArray = np.unique(check_array(lifetimes, ensure_2d=False, dtype=np.float64))
+    if out.min() < 0:
+        raise ValueError(f"lifetimes must not be negative, got {lifetimes!r}.")
+    return out
+
+
+def check_options(
+    criterion: str,
+    solver: str,
+    validation: object,
+    max_lifetime: float | None,
+    n_lifetimes: int,
+) -> None:
+    """Refuse what no path can be made of, before any work is done."""
+    if criterion not in CRITERIA:
+        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
+    if solver not in ("auto", "dense", "lanczos"):
+        raise ValueError(f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}.")
+    if criterion == "holdout" and validation is None:
+        raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
+    if max_lifetime is not None and not max_lifetime > 0:
+        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
+    if n_lifetimes < 1:
+        raise ValueError(f"n_lifetimes must be at least 1, got {n_lifetimes}.")
+
+
+def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
+    """Targets as a float64 matrix (N, T)."""
+    Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(rows, Y)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArray | None:
+    """Sample weights that are not negative, or None."""
+    if sample_weight is None:
+        return None
+    weight: FloatArray = _check_sample_weight(
+        sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+    )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
+    return weight
+
+
+def with_weight(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return the rows whose weight is not zero."""
+    if weight is None or weight.all():
+        return rows, Y, weight
+    used = weight > 0
+    return rows[used], Y[used], weight[used]
