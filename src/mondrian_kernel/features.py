@@ -281,11 +281,22 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
 
-def features_at(trees: Trees, lifetime: float, n_jobs: int | None = None) -> MondrianFeatures:
-    """Return a fitted transformer around trees that exist already, at a lifetime."""
+def features_at(
+    trees: Trees,
+    lifetime: float,
+    n_jobs: int | None = None,
+    *,
+    names_of: Any = None,
+) -> MondrianFeatures:
+    """Return a fitted transformer around trees that exist already, at a lifetime.
+
+    It knows the columns by the names that ``names_of`` was shown, if any.
+    """
     features = MondrianFeatures(float(lifetime), trees.n_trees, n_jobs=n_jobs)
     features.trees_ = trees
     features.n_features_in_ = trees.n_dims
+    if hasattr(names_of, "feature_names_in_"):
+        features.feature_names_in_ = names_of.feature_names_in_
     features._stand_at(float(lifetime))
     return features
 

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
@@ -345,3 +346,65 @@ def test_recovers_the_width_of_a_gaussian_process(seed):
         random_state=seed,
     )  # fmt: skip
     assert 5.0 <= path.best_lifetime <= 20.0
+
+
+class TestEveryCut:
+    def test_is_the_grid_at_each_cut_without_an_intercept(self):
+        path = make_path(max_lifetime=1.0, every_cut=True, fit_intercept=False)
+        grid = make_path(lifetimes=path.lifetimes, fit_intercept=False, max_lifetime=None)
+        for name in SCORES[3:-1]:
+            assert_allclose(getattr(path, name), getattr(grid, name), rtol=1e-7, err_msg=name)
+        assert_array_equal(path.n_cells, grid.n_cells)
+        assert_allclose(path.predict(X_VAL), grid.predict(X_VAL, *best(path)), rtol=1e-8)
+
+    def test_errors_are_those_of_its_predictions(self):
+        path = make_path(max_lifetime=1.0, every_cut=True, validation=(X_VAL, Y_VAL[:, 0]))
+        k, a = path.best_index
+        assert_allclose(path.train_error[k, a], np.mean((path.predict(X) - y) ** 2))
+        error = np.mean((path.predict(X_VAL) - Y_VAL[:, 0]) ** 2)
+        assert_allclose(path.validation_error[k, a], error)
+
+    def test_all_cuts_of_features_that_exist(self):
+        features = MondrianFeatures(1.0, 20, random_state=0).fit(X)
+        path = lifetime_path(X, y, features=features, every_cut=True)
+        assert path.lifetimes.size == 1 + features.n_cells_ - 20
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"max_lifetime": None}, "needs max_lifetime"),
+            ({"sample_weight": np.ones(80)}, "neither lifetimes nor sample_weight"),
+            ({"lifetimes": [1.0]}, "neither lifetimes nor sample_weight"),
+            ({"targets": Y}, "takes one target"),
+        ],
+    )
+    def test_what_it_does_not_take(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            make_path(**{"every_cut": True, **options})
+
+
+def best(path):
+    return path.best_lifetime, path.best_alpha
+
+
+class TestFeaturesThatExist:
+    def test_equals_the_path_that_grows_them(self):
+        features = MondrianFeatures(10.0, 20, random_state=0).fit(X)
+        assert_same(make_path(features=features, max_lifetime=None), make_path())
+
+    def test_other_rows_and_later_times_are_refused(self):
+        features = MondrianFeatures(1.0, 20, random_state=0).fit(X)
+        with pytest.raises(ValueError, match="not fitted on these rows: row 0"):
+            make_path(X + 1, features=features, max_lifetime=None)
+        with pytest.raises(ValueError, match="end at lifetime_=1"):
+            make_path(features=features, lifetimes=[2.0])
+
+
+@pytest.mark.parametrize("every_cut", [False, True])
+def test_names_of_columns_are_kept(every_cut):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    path = make_path(frame, every_cut=every_cut)
+    assert list(path.features().feature_names_in_) == ["a", "b"]
+    path.predict(frame)  # warns of nothing
+    with pytest.raises(ValueError, match="feature names"):
+        path.predict(frame.rename(columns={"a": "c"}))

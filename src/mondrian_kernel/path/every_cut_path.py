@@ -7,33 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel.features import features_at
+from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.sequence import cut_sequence
-from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.ridge.every_cut import EveryCut, HeldOut, every_cut
 
 
 def every_cut_path(
-    trees: Trees,
+    features: MondrianFeatures,
     leaf: IntArray,
-    end: float,
     Y: FloatArray,
     alphas: FloatArray,
     *,
     criterion: str,
     held_out: tuple[FloatArray, FloatArray] | None,
     fit_intercept: bool,
-    n_jobs: int | None,
     callback: Callable[[int, int, dict[str, Any]], None] | None,
 ) -> LifetimePath:
-    """Path over the lifetime 0 and the time of each cut up to ``end``.
+    """Path over the lifetime 0 and the time of each cut of the trees of ``features``.
 
     The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
     interrupt the path ends with the last cut that every alpha has reached.
     """
     y = Y[:, 0]
-    sequence = cut_sequence(trees, leaf)
+    sequence = cut_sequence(features.trees_, leaf)
     offset = y.mean() if fit_intercept else 0.0
     validation = None
     if held_out is not None:
@@ -67,7 +65,7 @@ def every_cut_path(
         solver=np.full(n, "every cut"),
         criterion=criterion,
         complete=all(run.complete for run in runs) and len(runs) == alphas.size,
-        trees=features_at(trees, end, n_jobs),
+        trees=features,
         _leaf=leaf,
         _y=(y - offset)[:, None],
         _sample_weight=None,

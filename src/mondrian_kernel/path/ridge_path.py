@@ -170,9 +170,11 @@ def lifetime_path(
         if end < max_lifetime:
             _warn_budget(end)
         if every_cut:
+            trees, leaf = grown.freeze(end)
             return every_cut_path(
-                *grown.freeze(end), end, Y, alphas, criterion=criterion, held_out=held_out,
-                fit_intercept=fit_intercept, n_jobs=n_jobs, callback=callback,
+                features_at(trees, end, n_jobs, names_of=checker), leaf, Y, alphas,
+                criterion=criterion, held_out=held_out, fit_intercept=fit_intercept,
+                callback=callback,
             )  # fmt: skip
         if wanted is None:
             wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, n_lifetimes)
@@ -204,7 +206,7 @@ def lifetime_path(
             UserWarning,
             stacklevel=2,
         )
-    end_features = features_at(trees, trees.lifetime, n_jobs)
+    end_features = features_at(trees, trees.lifetime, n_jobs, names_of=checker)
     return run.result(end_features, leaf, Y, weight, fit_intercept, complete)
 
 
