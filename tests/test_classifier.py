@@ -251,3 +251,9 @@ def test_before_fit_and_continuous_targets():
         fixed().predict(X)
     with pytest.raises(ValueError, match="continuous"):
         fixed().fit(X, X[:, 0])
+
+
+def test_fewer_cells_than_trees_are_refused_before_any_work():
+    model = MondrianKernelClassifier(n_estimators=10, max_cells=9)
+    with pytest.raises(ValueError, match="max_cells=9 is less than n_estimators=10"):
+        model.fit([[0.0], [1.0]], [0, 1])

@@ -237,3 +237,9 @@ def test_bad_input():
         MondrianForestClassifier(**FIXED).fit(X, np.zeros(150, int))
     with pytest.raises(ValueError, match="alpha"):
         MondrianForestRegressor(alpha=-1.0).fit(X, Y)
+
+
+def test_fewer_cells_than_trees_are_refused_before_any_work():
+    model = MondrianForestRegressor(n_estimators=10, max_cells=9)
+    with pytest.raises(ValueError, match="max_cells=9 is less than n_estimators=10"):
+        model.fit([[0.0], [1.0]], [0.0, 1.0])

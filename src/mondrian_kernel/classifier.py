@@ -13,12 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.classes import check_classes, weigh_classes
-from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.gradient.batch import minimise
 from mondrian_kernel.gradient.losses import LOSSES, encode, probabilities
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights
-from mondrian_kernel.path.forest_path import join_equal
+from mondrian_kernel.path.checks import check_weights, join_equal
 from mondrian_kernel.path.loss_path import choose_loss_width
 from mondrian_kernel.scaling import dim_scale
 
@@ -163,6 +162,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
             The fitted model.
         """
         rows, targets = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_budget(self.max_cells, self.n_estimators)
         weight = check_weights(sample_weight, rows)
         rows, classes, labels, weight = check_classes(rows, targets, weight)
         scale = dim_scale(self.scale, rows, weight)

@@ -159,11 +159,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _grow(self, X: FloatArray, seed: int) -> IntArray:
         """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
-        if self.max_cells is not None and self.max_cells < self.n_estimators:
-            raise ValueError(
-                f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
-                "every tree has at least one cell. Raise max_cells or lower n_estimators."
-            )
+        check_budget(self.max_cells, self.n_estimators)
         growth = Growth(X, self.n_estimators, seed, self.n_jobs)
         lifetime = float(self.lifetime)
         if self.max_cells is None:
@@ -321,6 +317,15 @@ def check_ranges(rows: FloatArray) -> None:
         raise ValueError(
             f"The ranges of the columns of X overflow: column {worst} runs from "
             f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
+        )
+
+
+def check_budget(max_cells: int | None, n_estimators: int) -> None:
+    """Refuse a bound on the number of cells that not even trees without a cut would keep."""
+    if max_cells is not None and max_cells < n_estimators:
+        raise ValueError(
+            f"max_cells={max_cells} is less than n_estimators={n_estimators}, but every tree has "
+            "at least one cell. Raise max_cells or lower n_estimators."
         )
 
 

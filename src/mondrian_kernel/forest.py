@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.classes import check_classes, weigh_classes
-from mondrian_kernel.features import MondrianFeatures, _csr, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, _csr, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, with_weight
 from mondrian_kernel.path.forest_path import choose_forest_width
@@ -82,6 +82,7 @@ class _MondrianForest(BaseEstimator):
         fit_intercept: bool,
     ) -> tuple[FloatArray, FloatArray]:
         """Choose the width, grow the trees on scaled rows and return their weights and b."""
+        check_budget(self.max_cells, self.n_estimators)
         rows = rows / scale
         check_ranges(rows)
         seed = draw_seed(self.random_state)

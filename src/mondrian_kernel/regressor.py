@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights, with_weight
+from mondrian_kernel.path.checks import check_weights, join_equal, with_weight
 from mondrian_kernel.path.choose import choose_width
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.ridge.design import Design, flat_design
@@ -164,11 +164,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        if self.max_cells is not None and self.max_cells < self.n_estimators:
-            raise ValueError(
-                f"max_cells={self.max_cells} is less than n_estimators={self.n_estimators}, but "
-                "every tree has at least one cell. Raise max_cells or lower n_estimators."
-            )
+        check_budget(self.max_cells, self.n_estimators)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
         rows, Y, weight = join_copies(rows, Y, weight)
         scale = dim_scale(self.scale, rows, weight)
@@ -368,16 +364,11 @@ def join_copies(
     Repeated rows and weights are then the same thing in all that follows, and copies of a row do
     not stay when it is left out.
     """
-    both = np.hstack([rows, Y])
-    order = np.lexsort(both.T)
-    first = np.append(True, (both[order[1:]] != both[order[:-1]]).any(axis=1))
-    if first.all():
+    first, total = join_equal(rows, Y, weight)
+    if first.size == rows.shape[0]:
         return rows, Y, weight
-    each = np.ones(order.size) if weight is None else weight[order]
-    total = np.add.reduceat(each, np.flatnonzero(first))
-    kept = order[first]
-    place = np.argsort(kept)
-    kept = kept[place]
+    place = np.argsort(first)
+    kept = first[place]
     return rows[kept], Y[kept], total[place]
 
 

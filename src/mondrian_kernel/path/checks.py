@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight
 
@@ -78,3 +80,24 @@ def with_weight(
         return rows, Y, weight
     used = weight > 0
     return rows[used], Y[used], weight[used]
+
+
+def join_equal(
+    rows: FloatArray, targets: NDArray[Any], sample_weight: FloatArray | None
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Find rows that differ in themselves or in their targets, in a fixed order.
+
+    A row of weight 2 is as good as two equal ones then, and equal rows are left out together.
+
+    Returns
+    -------
+    first : ndarray of int
+        One row of each set of equal ones.
+    weight : ndarray like ``first``
+        Sum of their weights.
+    """
+    s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
+    order = np.lexsort([*targets.T, *rows.T])
+    changes = [(part[order[1:]] != part[order[:-1]]).any(axis=1) for part in (rows, targets)]
+    begin = np.flatnonzero(np.append(True, changes[0] | changes[1]))
+    return order[begin], np.add.reduceat(s[order], begin)

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.best import BestOfGrid
+from mondrian_kernel.path.checks import join_equal
 from mondrian_kernel.path.choose import report
-from mondrian_kernel.path.plan import growing
+from mondrian_kernel.path.plan import growing, passed_its_best
 
 DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
 _SAMPLE_TREES = 100
 _SAMPLE_ROWS = 4000
 _CELLS = 3_000_000
 _PATIENCE = 3
-_CLEARLY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def forest_path(
             if callback is not None:
                 info = {"lifetime": float(lifetime), "best": float(np.min(errors))}
                 callback(len(seen), n_lifetimes, info)
-            if lifetimes is None and _passed_its_best(errors):
+            if lifetimes is None and passed_its_best(np.min(errors, axis=1), _PATIENCE):
                 return result()
     return result()
 
@@ -228,32 +228,3 @@ def choose_forest_width(
         callback=report if verbose else None,
     )  # fmt: skip
     return path.best_lifetime, path.best_alpha, path
-
-
-def join_equal(
-    rows: FloatArray, targets: NDArray[Any], sample_weight: FloatArray | None
-) -> tuple[NDArray[np.intp], FloatArray]:
-    """Find rows that differ in themselves or in their targets, in a fixed order.
-
-    A row of weight 2 is as good as two equal ones then, and equal rows are left out together.
-
-    Returns
-    -------
-    first : ndarray of int
-        One row of each set of equal ones.
-    weight : ndarray like ``first``
-        Sum of their weights.
-    """
-    s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
-    order = np.lexsort([*targets.T, *rows.T])
-    changes = [(part[order[1:]] != part[order[:-1]]).any(axis=1) for part in (rows, targets)]
-    begin = np.flatnonzero(np.append(True, changes[0] | changes[1]))
-    return order[begin], np.add.reduceat(s[order], begin)
-
-
-def _passed_its_best(errors: list[FloatArray]) -> bool:
-    """Whether the best lies some lifetimes back and the last is clearly worse."""
-    best = np.min(errors, axis=1)
-    if int(np.argmin(best)) > best.size - 1 - _PATIENCE:
-        return False
-    return bool(best[-1] > best.min() * (1 + _CLEARLY))

@@ -20,7 +20,7 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.choose import report
-from mondrian_kernel.path.plan import growing
+from mondrian_kernel.path.plan import growing, passed_its_best
 
 DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
 _FIRST_ALPHA = 0.1
@@ -34,7 +34,6 @@ _PATIENCE = 3
 _SAMPLE_TREES = 100
 _SAMPLE_ROWS = (1500, 4000)
 _SAMPLE_TARGETS = 40_000
-_CLEARLY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +275,7 @@ class _Run:
     def passed_its_best(self) -> bool:
         """Whether the best lies some lifetimes back and the last is clearly worse."""
         best = np.nanmin(self.validation, axis=1)
-        if int(np.argmin(best)) > best.size - 1 - _PATIENCE:
-            return False
-        return bool(best[-1] > best.min() * (1 + _CLEARLY))
+        return passed_its_best(best, _PATIENCE)
 
     def result(self) -> LossPath:
         return LossPath(

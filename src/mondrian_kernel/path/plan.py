@@ -10,6 +10,7 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
 
 GROUP = 8
+_CLEARLY = 0.03
 
 
 def cell_targets(n_trees: int, last: int, n_lifetimes: int) -> list[int]:
@@ -54,3 +55,15 @@ def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatA
             seen = lifetimes[-1]
         if growth.done and seen == times[-1]:
             return
+
+
+def passed_its_best(best: FloatArray, patience: int, clearly: float | None = None) -> bool:
+    """Whether the best of a path lies ``patience`` lifetimes back and the last is clearly worse.
+
+    ``best`` (L,) is the best score at each lifetime. Clearly is by more than ``clearly``, or by 3 %
+    of an error.
+    """
+    if int(np.argmin(best)) > best.size - 1 - patience:
+        return False
+    margin = _CLEARLY * best.min() if clearly is None else clearly
+    return bool(best[-1] > best.min() + margin)

@@ -22,7 +22,7 @@ from mondrian_kernel.path.checks import (
     with_weight,
 )
 from mondrian_kernel.path.every_cut_path import every_cut_path
-from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between
+from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between, passed_its_best
 from mondrian_kernel.path.result import LifetimePath, criterion_values
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
 from mondrian_kernel.ridge.design import Design
@@ -33,7 +33,7 @@ from mondrian_kernel.ridge.solve import centred_targets, weights
 _DENSE_COST = 25.0 * 1200**3
 _MEMORY = 2e9
 _PATIENCE = 6
-_CLEARLY = 0.03
+_NATS = 10.0
 
 
 def lifetime_path(
@@ -180,7 +180,7 @@ def lifetime_path(
             wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, n_lifetimes)
         steps = _groups(np.unique(np.minimum(wanted, end)))
 
-    run = _Run(alphas, criterion, held_out, solver, tol, np.random.default_rng(seed), n_jobs)
+    run = _Run(alphas, criterion, held_out, solver, tol, seed, n_jobs)
     complete = True
     try:
         for group in steps:
@@ -248,12 +248,11 @@ class _Run:
         held_out: tuple[FloatArray, FloatArray] | None,
         solver: str,
         tol: float,
-        rng: np.random.Generator,
+        seed: int,
         n_jobs: int | None,
     ) -> None:
         self.alphas, self.criterion, self.held_out = alphas, criterion, held_out
-        self.solver, self.tol, self.rng, self.n_jobs = solver, tol, rng, n_jobs
-        self.probe_seed = int(rng.integers(2**63))
+        self.solver, self.tol, self.seed, self.n_jobs = solver, tol, seed, n_jobs
         self.lifetimes: list[float] = []
         self.n_cells: list[int] = []
         self.scores: list[Scores] = []
@@ -286,7 +285,7 @@ class _Run:
                 dense_scores(design.level(k), target, self.alphas) for k in range(lifetimes.size)
             ]
         else:
-            probes = np.random.default_rng(self.probe_seed)  # the same at every lifetime
+            probes = np.random.default_rng([self.seed, 1])  # the same at every lifetime
             fits = lanczos_scores(design, target, self.alphas, self.tol, probes)
         if self.held_out is not None:
             for k, (_, dual) in enumerate(fits):
@@ -320,13 +319,8 @@ class _Run:
         )
 
     def passed_its_best(self) -> bool:
-        """Whether the best lies some lifetimes back and the last is clearly worse."""
-        best = self.score().min(axis=1)
-        if int(np.argmin(best)) > best.size - 1 - _PATIENCE:
-            return False
-        if self.criterion.startswith("evidence"):
-            return bool(best[-1] > best.min() + 10.0)
-        return bool(best[-1] > best.min() * (1 + _CLEARLY))
+        clearly = _NATS if self.criterion.startswith("evidence") else None
+        return passed_its_best(self.score().min(axis=1), _PATIENCE, clearly)
 
     def result(
         self,
