@@ -1,54 +1,7 @@
-"""Products with sparse indicator features given by the cells of rows, many vectors at once.
-
-Row ``i`` of Φ has the value ``scale[i]`` in the columns ``cells[i]``. Eight vectors of a product
-lie side by side, one cache line a row, so that reading the table of cells is paid for once and
-the sums stay in registers.
-"""
+"""What the ridge solvers do with the cells of rows, beside products."""
 
 import numpy as np
 from numba import njit
-
-
-@njit(cache=True, nogil=True)
-def gather(cells, scale, W, begin, end, out):
-    """Rows ``begin:end`` of ``out = Φ W``; cells int32 (N, M), W (C, 8), out (N, 8)."""
-    for i in range(begin, end):
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        for m in range(cells.shape[1]):
-            c = cells[i, m]
-            a0 += W[c, 0]
-            a1 += W[c, 1]
-            a2 += W[c, 2]
-            a3 += W[c, 3]
-            a4 += W[c, 4]
-            a5 += W[c, 5]
-            a6 += W[c, 6]
-            a7 += W[c, 7]
-        s = scale[i]
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = s * a0, s * a1, s * a2, s * a3
-        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = s * a4, s * a5, s * a6, s * a7
-
-
-@njit(cache=True, nogil=True)
-def scatter(rows, start, V, begin, end, out):
-    """Cells ``begin:end`` of ``out``, the sums of V (N, 8) over the rows of each cell.
-
-    The rows of cell ``c`` are ``rows[start[c] : start[c + 1]]``; out (C, 8).
-    """
-    for c in range(begin, end):
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        for k in range(start[c], start[c + 1]):
-            i = rows[k]
-            a0 += V[i, 0]
-            a1 += V[i, 1]
-            a2 += V[i, 2]
-            a3 += V[i, 3]
-            a4 += V[i, 4]
-            a5 += V[i, 5]
-            a6 += V[i, 6]
-            a7 += V[i, 7]
-        out[c, 0], out[c, 1], out[c, 2], out[c, 3] = a0, a1, a2, a3
-        out[c, 4], out[c, 5], out[c, 6], out[c, 7] = a4, a5, a6, a7
 
 
 @njit(cache=True, nogil=True)
@@ -88,6 +41,19 @@ def matches(cells, begin, end, out):
                     n += np.int32(1) if cells[i, m] == cells[j, m] else np.int32(0)
                 out[i, j] = n
                 out[j, i] = n
+
+
+@njit(cache=True, nogil=True)
+def centre(u, V):
+    """Take the direction u (N,) of length 1 out of the columns of V (N, k), in place."""
+    n_rows, k = V.shape
+    part = np.zeros(k)
+    for i in range(n_rows):
+        for j in range(k):
+            part[j] += u[i] * V[i, j]
+    for i in range(n_rows):
+        for j in range(k):
+            V[i, j] -= u[i] * part[j]
 
 
 @njit(cache=True, nogil=True)

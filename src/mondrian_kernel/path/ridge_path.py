@@ -169,8 +169,8 @@ def lifetime_path(
         end = grown.advance_within(max_lifetime, budget)
         if end < max_lifetime:
             _warn_budget(end)
+        trees, leaf = grown.freeze(end)
         if every_cut:
-            trees, leaf = grown.freeze(end)
             return every_cut_path(
                 features_at(trees, end, n_jobs, names_of=checker), leaf, Y, alphas,
                 criterion=criterion, held_out=held_out, fit_intercept=fit_intercept,
@@ -184,7 +184,8 @@ def lifetime_path(
     complete = True
     try:
         for group in steps:
-            trees, leaf = grown.freeze(float(group[-1]))
+            if max_lifetime is None:
+                trees, leaf = grown.freeze(float(group[-1]))
             run.advance(trees, leaf, group, Y, weight, fit_intercept)
             if callback is not None:
                 info = {"lifetime": run.lifetimes[-1], "best": float(np.min(run.score()))}
@@ -195,7 +196,8 @@ def lifetime_path(
         if not run.lifetimes:
             raise
         complete = False
-        trees, leaf = grown.freeze(run.lifetimes[-1])
+        if max_lifetime is None:
+            trees, leaf = grown.freeze(run.lifetimes[-1])
     if complete and max_lifetime is None and grown.n_cells >= budget and not grown.done:
         _warn_budget(run.lifetimes[-1])
     at_end = int(np.argmin(run.score().min(axis=1))) == len(run.lifetimes) - 1

@@ -35,7 +35,13 @@ def kernel_matrix(design: Design) -> FloatArray:
     K = np.empty((n, n))
     in_threads(lambda a, b: matches(cells, a, b, K), n, design.n_jobs, work=n * cells.size / 16)
     K *= np.outer(design.scale, design.scale)
-    return design.centred(design.centred(K).T)
+    if design.centre:
+        u = design.mean_direction
+        Ku = K @ u
+        half = np.outer(u, Ku - (0.5 * (u @ Ku)) * u)
+        K -= half
+        K -= half.T
+    return K
 
 
 def dense_features(design: Design) -> FloatArray:

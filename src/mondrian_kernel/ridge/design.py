@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
-
-_PANEL = 8
+from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.ridge.runs import Runs, join_trees
 
 
 class Design:
@@ -69,13 +67,8 @@ class Design:
         return n
 
     @cached_property
-    def _rows_by_cell(self) -> tuple[IntArray, NDArray[np.int64]]:
-        """Rows of each finest cell, one cell after the other, and where each begins."""
-        flat = self.cells.ravel()
-        start = np.zeros(self.groups.shape[0] + 1, np.int64)
-        np.cumsum(np.bincount(flat, minlength=start.size - 1), out=start[1:])
-        by_cell = np.argsort(flat, kind="stable") // self.cells.shape[1]
-        return by_cell.astype(np.int32), start
+    def _runs(self) -> Runs:
+        return join_trees(self.cells, self.groups.shape[0])
 
     def level(self, index: int) -> Design:
         """Return the one level alone."""
@@ -86,40 +79,19 @@ class Design:
 
     def centred(self, V: FloatArray) -> FloatArray:
         """Apply H to the columns of V, in place."""
+        from mondrian_kernel._core.cells import centre
+
         if self.centre:
-            V -= np.outer(self.mean_direction, self.mean_direction @ V)
+            centre(self.mean_direction, V)
         return V
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φ W``, not centred."""
-        from mondrian_kernel._core.cells import gather
-
-        def product(panel: FloatArray, out: FloatArray) -> None:
-            in_threads(
-                lambda a, b: gather(self.cells, self.scale, panel, a, b, out),
-                self.n_rows,
-                self.n_jobs,
-                work=self.cells.size,
-            )
-
-        return _by_panels(product, W, self.n_rows)
+        return self._runs.gather(W, self.scale, self.n_jobs)
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φᵀ V``, not centred."""
-        from mondrian_kernel._core.cells import scatter
-
-        rows, start = self._rows_by_cell
-        n_cells = start.size - 1
-
-        def product(panel: FloatArray, out: FloatArray) -> None:
-            in_threads(
-                lambda a, b: scatter(rows, start, panel, a, b, out),
-                n_cells,
-                self.n_jobs,
-                work=self.cells.size,
-            )
-
-        return _by_panels(product, V * self.scale[:, None], n_cells)
+        return self._runs.scatter(V * self.scale[:, None], self.groups.shape[0], self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
         """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
@@ -145,19 +117,3 @@ def flat_design(
     """Return a design of one level."""
     fine = np.arange(n_cells, dtype=np.int32)[:, None]
     return Design(cells, fine, sample_weight, centre=centre, n_jobs=n_jobs)
-
-
-def _by_panels(
-    product: Callable[[FloatArray, FloatArray], None], V: FloatArray, n_out: int
-) -> FloatArray:
-    """Apply a product to eight columns at a time."""
-    k = V.shape[1]
-    result = np.empty((n_out, k))
-    out = np.empty((n_out, _PANEL))
-    for begin in range(0, k, _PANEL):
-        panel = np.zeros((V.shape[0], _PANEL))
-        width = min(_PANEL, k - begin)
-        panel[:, :width] = V[:, begin : begin + width]
-        product(panel, out)
-        result[:, begin : begin + width] = out[:, :width]
-    return result

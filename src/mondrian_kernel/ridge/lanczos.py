@@ -18,6 +18,7 @@ from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 
 MAX_STEPS = 1000
+_ROOM = 128
 _PROBE_TOL = 0.1
 _BIN = 32
 _NEWTON_STEPS = 50
@@ -69,11 +70,15 @@ def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -
     V = starts / np.where(norm > 0, norm, 1.0)
     V_old, b = np.zeros_like(V), np.zeros(norm.size)
     tiny = np.finfo(float).eps * design.total_weight
-    basis, a_all, b_all = [], [], []
+    basis = np.empty((_ROOM, norm.size, V.shape[0]))
+    a_all: list[FloatArray] = []
+    b_all: list[FloatArray] = []
     residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
     pivot = np.ones_like(residual)
-    for _ in range(MAX_STEPS):  # rounding makes it more than N steps where N is small
-        basis.append(np.ascontiguousarray(V.T))
+    for step in range(MAX_STEPS):  # rounding makes it more than N steps where N is small
+        if step == basis.shape[0]:
+            basis = np.concatenate([basis, np.empty_like(basis)])
+        basis[step] = V.T
         KV, a = design.gram(V), np.empty(norm.size)
         squares = lanczos_step(KV, V, V_old, a, b)
         pivot = a[:, None] + alphas - (b * b)[:, None] / pivot
@@ -85,7 +90,7 @@ def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -
         if residual.max() <= tol:
             break
         V_old, V = V, KV / np.where(b > 0, b, np.inf)
-    return Krylov(np.array(basis), np.array(a_all), np.array(b_all), norm)
+    return Krylov(basis[: len(a_all)], np.array(a_all), np.array(b_all), norm)
 
 
 def n_probes(n_rows: int) -> int:
