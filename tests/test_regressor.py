@@ -573,21 +573,20 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     """Against errors of a known shape, least at (2, 0.1); the first look is off by factors."""
     calls = []
 
-    def path(X, y, *, alphas, lifetimes=None, **options):
+    def path(growth, Y, weight, *, alphas, lifetimes=None, **options):
         calls.append(lifetimes)
+        assert len(Y) == (60 if lifetimes is None else 100)
         if lifetimes is None:
-            assert len(X) == 60
-            return SimpleNamespace(best_lifetime=2.0 * off, best_alpha=0.1 * alpha_off)
-        assert len(X) == 100
-        errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1))
+            lifetimes, alphas = np.array([2.0 * off]), np.array([0.1 * alpha_off])
+        errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1)) + 0.1
         k, a = np.unravel_index(np.argmin(errors), errors.shape)
         return SimpleNamespace(
-            best_lifetime=lifetimes[k], best_alpha=alphas[a], best_index=(k, a), lifetimes=lifetimes
-        )
+            best_lifetime=lifetimes[k], best_alpha=alphas[a], best_index=(k, a),
+            lifetimes=lifetimes, alphas=alphas, score=errors,
+        )  # fmt: skip
 
     choose = mondrian_kernel.path.choose
-    monkeypatch.setattr(choose, "lifetime_path", path)
-    monkeypatch.setattr(choose, "_FEW_ROWS", 99)
+    monkeypatch.setattr(choose, "grid_path", path)
     monkeypatch.setattr(choose, "_SAMPLE_ROWS", 60)
     options = {"n_estimators": 5, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
     rows = np.arange(100.0)[:, None]
@@ -602,7 +601,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
     choose = mondrian_kernel.path.choose
-    monkeypatch.setattr(choose, "_FEW_ROWS", 20)
+    monkeypatch.setattr(choose, "_SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         regressor("auto", "auto").fit(X, y)

@@ -207,7 +207,7 @@ class TestWarnings:
             lifetime_path(X, y, **{**OPTIONS, "max_lifetime": 0.2})
 
     def test_cell_budget(self, monkeypatch):
-        monkeypatch.setattr(module, "_cell_budget", lambda shape, n_trees: 60)
+        monkeypatch.setattr(module, "cell_budget", lambda shape, n_trees: 60)
         with pytest.warns(UserWarning, match="as many cells as fit into memory"):
             path = make_path()
         assert path.n_cells[-1] <= 60

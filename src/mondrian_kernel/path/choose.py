@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.path.ridge_path import lifetime_path
+from mondrian_kernel.path.ridge_path import cell_budget, grid_path
 
-# Up to so many rows the whole path is solved at once. Errors as a function of the lifetime hardly
-# depend on the number of trees once there are some hundreds.
-_FEW_ROWS, _FEW_TREES = 1200, 600
-_SAMPLE_ROWS, _SAMPLE_TREES = 1000, 200
+Callback = Callable[[int, int, dict[str, Any]], None]
+Verbose = int | Callback
+
+# A path on a sample of rows, with few trees, tells where to look.
+_SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
+# A window about that place decides: exactly, on the model's own trees, up to so many rows; beyond,
+# on rows held out, with fewer trees: errors as a function of the lifetime hardly depend on the
+# number of trees once there are some hundreds.
+_EXACT_ROWS = 2000
 _TREES = 400
-# Up to so many rows eigendecompositions are worth their time on a short path.
-_DENSE_ROWS = 2000
 _WINDOW = np.geomspace(0.5, 1.6, 8)
-_ROUGH_ALPHA = 1e-3
 _NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
 _MOVES = 3
 _HELD_OUT = 0.2
+# Of the penalties that do about as well on the sample the largest is the fastest to solve with.
+_SLACK = 0.01
+_TOL = 1e-3
 
 
 def choose_width(
@@ -38,20 +45,19 @@ def choose_width(
     criterion: str,
     solver: str,
     n_jobs: int | None,
-    verbose: int,
+    verbose: Verbose,
 ) -> tuple[float, float, LifetimePath | None]:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    Where there are many rows a path on some of them, with few trees, tells where to look; a short
-    path on all rows, with more trees, decides, moving on while its best lies at an end. Leaving
-    out one row at a time is exact only where the path is; beyond, a fifth of the rows is held out.
+    A path on some of the rows, with few trees, tells where to look; a short path on all rows, with
+    more trees, decides, moving on while its best lies at an end. Leaving out one row at a time is
+    exact only where the path is; beyond, a fifth of the rows is held out.
     """
     if lifetime != "auto" and alpha != "auto":
         return float(lifetime), float(alpha), None
-    rng = np.random.default_rng(seed)
-    alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
-    order = rng.permutation(rows.shape[0])
-    if criterion == "loo" and solver != "dense" and order.size > _DENSE_ROWS:
+    order = np.random.default_rng(seed).permutation(rows.shape[0])
+    exact = order.size <= _EXACT_ROWS
+    if criterion == "loo" and solver != "dense" and not exact:
         criterion = "holdout"
     fitted, held_out = order, None
     if criterion == "holdout":
@@ -59,40 +65,48 @@ def choose_width(
         fitted = order[n_out:] if order.size > 1 else order
         held_out = rows[order[:n_out]], Y[order[:n_out]]
 
-    n_trees = min(n_estimators, _TREES)
-
-    def path(some: Any, n_trees: int, **options: Any) -> LifetimePath:
-        return lifetime_path(
-            rows[some], Y[some], n_estimators=n_trees, criterion=criterion, validation=held_out,
-            solver="dense" if solver == "auto" and len(some) <= _DENSE_ROWS else solver,
-            tol=1e-3, random_state=seed % 2**32, n_jobs=n_jobs,
-            sample_weight=None if weight is None else weight[some],
-            callback=report if verbose else None, **options,
+    def path(some: Any, n_trees: int, alphas: FloatArray, **where: Any) -> LifetimePath:
+        growth = Growth(rows[some], n_trees, seed, n_jobs)
+        return grid_path(
+            growth, Y[some], None if weight is None else weight[some],
+            budget=cell_budget(rows[some].shape, n_trees),
+            alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
+            solver="dense" if solver == "auto" and len(some) <= _EXACT_ROWS else solver,
+            n_jobs=n_jobs, callback=listener(verbose), **where,
         )  # fmt: skip
 
+    # In their own order the rows give the very trees of the model.
+    all_rows = np.sort(fitted)
+    n_trees = n_estimators if exact else min(n_estimators, _TREES)
+    alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
-        found = path(fitted, n_trees, lifetimes=[float(lifetime)], alphas=alphas)
+        found = path(all_rows, n_trees, alphas, lifetimes=np.array([float(lifetime)]))
         return float(lifetime), found.best_alpha, found
-    if fitted.size <= _FEW_ROWS:
-        found = path(fitted, min(n_estimators, _FEW_TREES), n_lifetimes=30, alphas=alphas)
-        return found.best_lifetime, found.best_alpha, found
-
-    some = alphas[alphas >= _ROUGH_ALPHA] if alpha == "auto" else alphas
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-        rough = path(
-            fitted[:_SAMPLE_ROWS], min(n_estimators, _SAMPLE_TREES), n_lifetimes=30, alphas=some
-        )
-    centre, penalty = rough.best_lifetime, rough.best_alpha
+        few = min(n_estimators, _SAMPLE_TREES)
+        found = path(fitted[:_SAMPLE_ROWS], few, alphas, n_lifetimes=_SAMPLE_LIFETIMES)
+    k, a = found.best_index
+    good = found.score[k] <= found.score[k, a] + _SLACK * abs(found.score[k, a])
+    penalty = found.alphas[good][-1]
+    least = np.inf
     for _ in range(_MOVES):
         near = alphas if alpha != "auto" else penalty * _NEAR_ALPHAS
-        found = path(fitted, n_trees, lifetimes=centre * _WINDOW, alphas=near)
+        found = path(all_rows, n_trees, near, lifetimes=(found.best_lifetime or 1.0) * _WINDOW)
+        penalty = found.best_alpha
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1)
-        if inside:
+        if inside or found.score[k, a] > least - _SLACK * abs(least):
             break
-        centre, penalty = found.best_lifetime, found.best_alpha
+        least = found.score[k, a]
     return found.best_lifetime, found.best_alpha, found
+
+
+def listener(verbose: Verbose) -> Callback | None:
+    """Return what a path is to call as it advances: nothing, :func:`report` or the given one."""
+    if callable(verbose):
+        return verbose
+    return report if verbose else None
 
 
 def report(done: int, total: int, info: dict[str, Any]) -> None:

@@ -37,7 +37,8 @@ class LifetimePath(BestOfGrid):
         Ridge penalties δ², increasing.
     train_error, loo_error : ndarray of shape (L, A)
         Error on the rows, and when each row is left out in turn. Where ``solver`` is "lanczos" the
-        second is estimated with random vectors.
+        second is estimated with random vectors, and so are the likelihoods below; with the
+        criterion "holdout", which does not need them, these are NaN there.
     validation_error : ndarray of shape (L, A) or None
         Error on the rows given as ``validation``.
     log_marginal_likelihood : ndarray of shape (L, A)

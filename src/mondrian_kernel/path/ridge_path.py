@@ -154,28 +154,59 @@ def lifetime_path(
     grown: Growth | _Grown
     if features is None:
         grown = Growth(rows, n_estimators, seed, n_jobs)
-        budget = _cell_budget(rows.shape, n_estimators)
+        budget = cell_budget(rows.shape, n_estimators)
     else:
         grown = _Grown(features, rows)
         budget = features.n_cells_
         max_lifetime = min(max_lifetime or np.inf, features.lifetime_)
-    if wanted is not None:
-        max_lifetime, n_lifetimes = float(wanted[-1]), wanted.size
+    if every_cut:
+        assert max_lifetime is not None
+        end = _advance(grown, max_lifetime, budget)
+        trees, leaf = grown.freeze(end)
+        return every_cut_path(
+            features_at(trees, end, n_jobs, names_of=checker), leaf, Y, alphas,
+            criterion=criterion, held_out=held_out, fit_intercept=fit_intercept,
+            callback=callback,
+        )  # fmt: skip
+    return grid_path(
+        grown, Y, weight, budget=budget, alphas=alphas, criterion=criterion, held_out=held_out,
+        max_lifetime=max_lifetime, n_lifetimes=n_lifetimes, lifetimes=wanted, solver=solver,
+        tol=tol, fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs, callback=callback,
+        names_of=checker,
+    )  # fmt: skip
+
+
+def grid_path(
+    grown: Growth | _Grown,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    *,
+    budget: int,
+    alphas: FloatArray,
+    criterion: str,
+    held_out: tuple[FloatArray, FloatArray] | None,
+    max_lifetime: float | None = None,
+    n_lifetimes: int = 50,
+    lifetimes: FloatArray | None = None,
+    solver: str,
+    tol: float,
+    fit_intercept: bool = True,
+    seed: int,
+    n_jobs: int | None,
+    callback: Callable[[int, int, dict[str, Any]], None] | None,
+    names_of: Any = None,
+) -> LifetimePath:
+    """Return the path of valid rows, on trees that grow or are grown; see :func:`lifetime_path`."""
+    if lifetimes is not None:
+        max_lifetime, n_lifetimes = float(lifetimes[-1]), lifetimes.size
     steps: Iterable[FloatArray]
     if max_lifetime is None:
         assert isinstance(grown, Growth)
         steps = growing(grown, n_lifetimes, budget)
     else:
-        end = grown.advance_within(max_lifetime, budget)
-        if end < max_lifetime:
-            _warn_budget(end)
+        end = _advance(grown, max_lifetime, budget)
         trees, leaf = grown.freeze(end)
-        if every_cut:
-            return every_cut_path(
-                features_at(trees, end, n_jobs, names_of=checker), leaf, Y, alphas,
-                criterion=criterion, held_out=held_out, fit_intercept=fit_intercept,
-                callback=callback,
-            )  # fmt: skip
+        wanted = lifetimes
         if wanted is None:
             wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, n_lifetimes)
         steps = _groups(np.unique(np.minimum(wanted, end)))
@@ -206,10 +237,18 @@ def lifetime_path(
             f"The best lifetime, {run.lifetimes[-1]:.4g}, is the last of the path: a larger one "
             "may be better. Raise max_lifetime.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    end_features = features_at(trees, trees.lifetime, n_jobs, names_of=checker)
+    end_features = features_at(trees, trees.lifetime, n_jobs, names_of=names_of)
     return run.result(end_features, leaf, Y, weight, fit_intercept, complete)
+
+
+def _advance(grown: Growth | _Grown, max_lifetime: float, budget: int) -> float:
+    """Let the trees grow to a lifetime, or as far as memory goes; return how far that was."""
+    end = grown.advance_within(max_lifetime, budget)
+    if end < max_lifetime:
+        _warn_budget(end)
+    return end
 
 
 class _Grown:
@@ -287,8 +326,10 @@ class _Run:
                 dense_scores(design.level(k), target, self.alphas) for k in range(lifetimes.size)
             ]
         else:
-            probes = np.random.default_rng([self.seed, 1])  # the same at every lifetime
-            fits = lanczos_scores(design, target, self.alphas, self.tol, probes)
+            rng = None
+            if self.criterion != "holdout":
+                rng = np.random.default_rng([self.seed, 1])  # the same at every lifetime
+            fits = lanczos_scores(design, target, self.alphas, self.tol, rng)
         if self.held_out is not None:
             for k, (_, dual) in enumerate(fits):
                 error = self._validate(trees, float(lifetimes[k]), design.level(k), dual, mean)
@@ -347,7 +388,7 @@ def _groups(lifetimes: FloatArray) -> list[FloatArray]:
     return [lifetimes[k : k + GROUP] for k in range(0, lifetimes.size, GROUP)]
 
 
-def _cell_budget(shape: tuple[int, ...], n_trees: int) -> int:
+def cell_budget(shape: tuple[int, ...], n_trees: int) -> int:
     """Cells that fit into memory: two boxes of D sides for every node."""
     n_rows, n_dims = shape
     return int(min(n_rows * n_trees, max(2 * n_trees, _MEMORY / (64 * n_dims + 200))))

@@ -1,4 +1,4 @@
-"""Ridge for many alphas from one dense eigendecomposition of size min(C, N): exact."""
+"""Ridge for some alphas by dense factors of size min(C, N): exact."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 
 _ONE_THREAD = 1500
+# So many Cholesky factors take the time of one eigendecomposition.
+_FEW_ALPHAS = 5
+_ROWS = 256
 
 
 class Spectrum(NamedTuple):
@@ -34,14 +37,20 @@ def kernel_matrix(design: Design) -> FloatArray:
     cells, n = design.cells, design.n_rows
     K = np.empty((n, n))
     in_threads(lambda a, b: matches(cells, a, b, K), n, design.n_jobs, work=n * cells.size / 16)
-    K *= np.outer(design.scale, design.scale)
+    K *= design.scale
+    K *= design.scale[:, None]
     if design.centre:
         u = design.mean_direction
         Ku = K @ u
-        half = np.outer(u, Ku - (0.5 * (u @ Ku)) * u)
-        K -= half
-        K -= half.T
+        _add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
     return K
+
+
+def _add_symmetric(K: FloatArray, u: FloatArray, v: FloatArray) -> None:
+    """Add ``u vᵀ + v uᵀ`` to K, a few rows at a time: K may fill the memory."""
+    for begin in range(0, K.shape[0], _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        K[rows] += np.outer(u[rows], v) + np.outer(v[rows], u)
 
 
 def dense_features(design: Design) -> FloatArray:
@@ -73,19 +82,50 @@ def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
 def dense_scores(design: Design, Y: FloatArray, alphas: FloatArray) -> tuple[Scores, FloatArray]:
     """Scores and dual coefficients (N, T, A) for every alpha, exactly.
 
-    For a design of one level; Y (N, T) scaled and centred.
+    For a design of one level; Y (N, T) scaled and centred. One eigendecomposition serves many
+    alphas; a few are faster by a Cholesky factor each.
     """
+    few = alphas.size <= _FEW_ALPHAS and design.n_rows <= design.n_cells[0]
+    solved = _by_cholesky if few else _by_spectrum
+    dual, diagonal, log_det = solved(design, Y, alphas)
+    scores = Scores(
+        *residual_scores(design, dual, diagonal, alphas),
+        *evidences(design, np.einsum("nt,nta->ta", Y, dual), log_det, alphas),
+        np.zeros_like(alphas),
+    )
+    return scores, dual
+
+
+_Solved = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _by_spectrum(design: Design, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,)."""
     values, U = spectrum(design)
     n_rest = design.n_rows - values.size
     shrink = 1.0 / (values[:, None] + alphas) - 1.0 / alphas  # on the span of U; 1/α elsewhere
     UY = U.T @ Y
     dual = np.einsum("nr,rt,ra->nta", U, UY, shrink, optimize=True) + Y[:, :, None] / alphas
     diagonal = (U * U) @ shrink + 1.0 / alphas
-    quadratic = np.einsum("rt,ra->ta", UY * UY, shrink) + (Y * Y).sum(axis=0)[:, None] / alphas
     log_det = np.log(values[:, None] + alphas).sum(axis=0) + n_rest * np.log(alphas)
-    scores = Scores(
-        *residual_scores(design, dual, diagonal, alphas),
-        *evidences(design, quadratic, log_det, alphas),
-        np.zeros_like(alphas),
-    )
-    return scores, dual
+    return dual, diagonal, log_det
+
+
+def _by_cholesky(design: Design, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    """The same as :func:`_by_spectrum`, one alpha after the other, from K."""
+    dual = np.empty((*Y.shape, alphas.size))
+    diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
+    K = kernel_matrix(design)
+    # The direction of the mean is known: making it heavy keeps it out of the rounding errors.
+    u, heavy = design.mean_direction, design.total_weight if design.centre else 0.0
+    _add_symmetric(K, u, 0.5 * heavy * u)
+    with threadpool_limits(1 if K.shape[0] <= _ONE_THREAD else None, user_api="blas"):
+        for k, alpha in enumerate(alphas):
+            L = K.copy(order="F")
+            L.flat[:: L.shape[0] + 1] += alpha
+            L = linalg.cholesky(L, lower=True, overwrite_a=True, check_finite=False)
+            log_det[k] = 2.0 * np.log(np.diag(L)).sum() - np.log1p(heavy / alpha)
+            dual[:, :, k] = linalg.cho_solve((L, True), Y, check_finite=False)
+            inverse, _ = linalg.lapack.dpotri(L, lower=1, overwrite_c=1)
+            diagonal[:, k] = np.diag(inverse) + u**2 * (1.0 / alpha - 1.0 / (alpha + heavy))
+    return dual, diagonal, log_det

@@ -140,24 +140,32 @@ class Probes:
 
 
 def lanczos_scores(
-    design: Design, Y: FloatArray, alphas: FloatArray, tol: float, rng: np.random.Generator
+    design: Design,
+    Y: FloatArray,
+    alphas: FloatArray,
+    tol: float,
+    rng: np.random.Generator | None,
 ) -> list[tuple[Scores, FloatArray]]:
     """Scores and dual coefficients (N, T, A) of every level, for every alpha.
 
     Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``,
-    determinants and diagonals are estimated by :class:`Probes`.
+    determinants and diagonals are estimated by :class:`Probes`; without ``rng`` what needs them,
+    which is about half of the time, is left out and NaN.
     """
     n_outputs = Y.shape[1]
     solves = krylov(design, np.tile(Y, design.n_levels), alphas, tol)
-    probes = Probes(design, alphas, max(tol, _PROBE_TOL), rng)
+    probes = None if rng is None else Probes(design, alphas, max(tol, _PROBE_TOL), rng)
     out = []
     for level in range(design.n_levels):
         columns = range(level * n_outputs, (level + 1) * n_outputs)
         dual = np.stack([solves.solve(c, alphas) for c in columns], axis=1)
-        log_det, std = probes.log_det(level)
         quadratic = np.einsum("nt,nta->ta", Y, dual)
+        log_det = std = unknown = np.full(alphas.size, np.nan)
+        diagonal = np.broadcast_to(unknown, (design.n_rows, alphas.size))
+        if probes is not None:
+            (log_det, std), diagonal = probes.log_det(level), probes.diagonal(level)
         scores = Scores(
-            *residual_scores(design, dual, probes.diagonal(level), alphas),
+            *residual_scores(design, dual, diagonal, alphas),
             *evidences(design, quadratic, log_det, alphas),
             0.5 * n_outputs * std,
         )

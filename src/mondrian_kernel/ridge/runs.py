@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,34 +32,34 @@ class Runs(NamedTuple):
         from mondrian_kernel._core.joint import add_up, gather
 
         n_runs, n_rows = self.joint.shape
-        sums, out = np.empty((self.cell.size, _PANEL)), np.empty((n_rows, _PANEL))
-        result = np.empty((n_rows, W.shape[1]))
-        for columns, panel in _panels(W):
+        sums = np.empty((self.cell.size, _PANEL))
+
+        def product(panel: FloatArray, out: FloatArray) -> None:
             in_threads(
-                lambda a, b, panel=panel: add_up(*self[1:], panel, a, b, sums),
+                lambda a, b: add_up(*self[1:], panel, a, b, sums),
                 n_runs, n_jobs, work=self.cell.size,
             )  # fmt: skip
             in_threads(
                 lambda a, b: gather(self.joint, scale, sums, a, b, out),
                 n_rows, n_jobs, work=self.joint.size,
             )  # fmt: skip
-            result[:, columns] = out[:, : columns.stop - columns.start]
-        return result
+
+        return _by_panels(product, W, n_rows)
 
     def scatter(self, V: FloatArray, n_cells: int, n_jobs: int | None) -> FloatArray:
         """Sums of V (N, k) over the rows of each cell, (C, k)."""
         from mondrian_kernel._core.joint import scatter
 
-        sums, out = np.empty((self.cell.size, _PANEL)), np.empty((n_cells, _PANEL))
-        result = np.empty((n_cells, V.shape[1]))
-        for columns, panel in _panels(V):
+        sums = np.empty((self.cell.size, _PANEL))
+
+        def product(panel: FloatArray, out: FloatArray) -> None:
             out[:] = 0.0
             in_threads(
-                lambda a, b, panel=panel: scatter(*self, panel, a, b, sums, out),
+                lambda a, b: scatter(*self, panel, a, b, sums, out),
                 self.joint.shape[0], n_jobs, work=self.joint.size + self.cell.size,
             )  # fmt: skip
-            result[:, columns] = out[:, : columns.stop - columns.start]
-        return result
+
+        return _by_panels(product, V, n_cells)
 
 
 def join_trees(cells: IntArray, n_cells: int) -> Runs:
@@ -79,12 +80,20 @@ def join_trees(cells: IntArray, n_cells: int) -> Runs:
     )
 
 
-def _panels(V: FloatArray) -> list[tuple[slice, FloatArray]]:
-    """Cut V into panels of eight columns, the last one filled up with zeros."""
-    panels = []
-    for begin in range(0, V.shape[1], _PANEL):
-        columns = slice(begin, min(begin + _PANEL, V.shape[1]))
+def _by_panels(
+    product: Callable[[FloatArray, FloatArray], None], V: FloatArray, n_out: int
+) -> FloatArray:
+    """Apply a product to eight columns at a time, the last ones filled up with zeros."""
+    k = V.shape[1]
+    out = np.empty((n_out, _PANEL))
+    if k == _PANEL:
+        product(np.ascontiguousarray(V), out)
+        return out
+    result = np.empty((n_out, k))
+    for begin in range(0, k, _PANEL):
+        width = min(_PANEL, k - begin)
         panel = np.zeros((V.shape[0], _PANEL))
-        panel[:, : columns.stop - begin] = V[:, columns]
-        panels.append((columns, panel))
-    return panels
+        panel[:, :width] = V[:, begin : begin + width]
+        product(panel, out)
+        result[:, begin : begin + width] = out[:, :width]
+    return result

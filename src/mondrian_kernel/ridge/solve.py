@@ -12,7 +12,7 @@ from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import krylov
 
-DENSE_SIZE = 8000
+DENSE_SIZE = 16_000  # 2 GB
 _TOL = 1e-10
 
 
