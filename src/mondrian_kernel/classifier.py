@@ -12,14 +12,31 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.classes import check_classes, weigh_classes
+from mondrian_kernel.classes import (
+    announced_classes,
+    check_classes,
+    stream_class_weight,
+    weigh_classes,
+)
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.gradient.batch import minimise
 from mondrian_kernel.gradient.losses import LOSSES, encode, probabilities
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal
+from mondrian_kernel.path.choose import Verbose
 from mondrian_kernel.path.loss_path import choose_loss_width
 from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.stream.filter import Filter
+from mondrian_kernel.stream.model import (
+    begin_stream,
+    check_new,
+    check_stream,
+    continue_stream,
+    learn_and_show,
+    stream_rows,
+)
+from mondrian_kernel.stream.scores import linear_scores
+from mondrian_kernel.stream.stream import STREAM_ALPHA, rows_per_cell
 
 _TOL = 1e-4
 
@@ -66,8 +83,9 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Seed of the trees and of the rows held out.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print how the path advances.
+    verbose : int or callable, default=0
+        Whether to print how the path advances, or what to call instead: the ``callback`` of
+        :func:`lifetime_path`.
 
     Attributes
     ----------
@@ -113,7 +131,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", callable],
     }
 
     def __init__(
@@ -128,7 +146,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -176,7 +194,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         lifetime, alpha, path = choose_loss_width(
             rows, labels, classes.size, self.loss, weight, seed,
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
-            n_jobs=self.n_jobs, verbose=int(self.verbose),
+            n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
         features = MondrianFeatures(
             lifetime, self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
@@ -190,7 +208,70 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.scale_, self.path_ = classes, scale, path
         self.features_, self.lifetime_, self.alpha_ = features, features.lifetime_, alpha
         self.coef_, self.intercept_ = fit.W.T, fit.b
+        self.__dict__.pop("_stream", None)
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> MondrianKernelClassifier:
+        """Learn from further rows, each taken once, after :meth:`fit` or from nothing.
+
+        After a fit the width, the penalty and the scale stay. From nothing, ``lifetime="auto"`` is
+        a ladder of widths on the same trees, of which the one predicts that does best on rows it
+        has not learnt from, and that climbs; ``scale="std"`` is taken from the first 1024 rows;
+        and ``alpha="auto"`` is 0.1. See :class:`mondrian_kernel.stream.stream.Stream` for both,
+        and :class:`mondrian_kernel.stream.filter.Filter` for how weights learn. Memory grows with
+        the number of cells, until ``max_cells``; from then on no cell is cut any more, but all
+        learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,)
+            Classes.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All classes that will ever come; needed on the first call, unless after a fit.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianKernelClassifier
+            The model; unchanged if anything fails.
+        """
+        known = getattr(self, "classes_", None)
+        rows, targets = check_stream(self, X, y, first=known is None)
+        known, labels = announced_classes(classes, known, targets)
+        weight = check_weights(sample_weight, rows)
+        weight = stream_class_weight(self.class_weight, known, labels, weight)
+        rows, Y, weight = stream_rows(rows, encode(labels, known.size, self.loss), weight)
+        stream = self.__dict__.get("_stream")
+        if stream is None and hasattr(self, "coef_"):
+            learner = Filter.after(
+                self.coef_.T, self.intercept_, rows_per_cell(self.features_),
+                self.features_.trees_.n_trees, self.loss, self.alpha_,
+            )  # fmt: skip
+            stream = continue_stream(self, learner)
+        elif stream is None:
+            alpha = STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
+            stream = begin_stream(self, Filter(Y.shape[1], self.loss, alpha), rows.shape[1])
+        learn_and_show(
+            self, stream, (rows, Y, weight), lambda new: self._learnt(new.learner, known)
+        )
+        return self
+
+    @staticmethod
+    def _learnt(learner: Filter, classes: NDArray[Any]) -> dict[str, Any]:
+        coef = learner.W[: learner.n_cells].T
+        return {
+            "classes_": classes, "alpha_": learner.alpha, "coef_": coef, "intercept_": learner.b,
+        }  # fmt: skip
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of rows, the higher the likelier.
@@ -245,7 +326,5 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        scores: FloatArray = self.features_.transform(rows / self.scale_) @ self.coef_.T
-        scores += self.intercept_
-        return scores
+        rows = check_new(self, X)
+        return linear_scores(self.features_, rows / self.scale_, self.coef_.T, self.intercept_)

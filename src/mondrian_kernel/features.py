@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray, Trees
 
 
@@ -160,7 +161,10 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _grow(self, X: FloatArray, seed: int) -> IntArray:
         """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
         check_budget(self.max_cells, self.n_estimators)
-        growth = Growth(X, self.n_estimators, seed, self.n_jobs)
+        return self._run(Growth(X, self.n_estimators, seed, self.n_jobs))
+
+    def _run(self, growth: Growth) -> IntArray:
+        """Let trees grow to the lifetime or to the bound on cells, and stand there."""
         lifetime = float(self.lifetime)
         if self.max_cells is None:
             growth.advance(lifetime)
@@ -172,14 +176,84 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     f"trees stop at lifetime_={lifetime:.6g} and their kernel is that much wider. "
                     "Raise max_cells, or lower lifetime or n_estimators.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
         self.trees_, leaf = growth.freeze(lifetime)
-        self.n_features_in_ = X.shape[1]
+        self.n_features_in_ = self.trees_.n_dims
         self._stand_at(lifetime)
         return leaf
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
+        """Extend the trees by new rows, after :meth:`fit` or from nothing.
+
+        The trees have the law of trees grown on all rows at once. Features are appended: one that
+        exists keeps its number, and older rows have the value 0 in new ones. The result depends
+        on the rows in their order, not on how they are split into batches. Once there are
+        ``max_cells`` cells no more are made, and new rows join those there are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self : MondrianFeatures
+            The transformer; unchanged if anything fails.
+        """
+        first = not hasattr(self, "trees_")
+        rows = check_rows(self, X, reset=first)
+        if first:
+            check_budget(self.max_cells, self.n_estimators)
+            online = OnlineTrees.empty(
+                rows.shape[1], self.n_estimators, float(self.lifetime), draw_seed(self.random_state)
+            )
+        else:
+            check_more_ranges(self.trees_, rows)
+            online = self._stream()
+        n_before = online.n_rows
+        try:
+            online.extend(rows, self.max_cells)
+            self._follow(online)
+        except BaseException:
+            online.rollback(n_before)
+            if not first:
+                self._follow(online)
+            raise
+        return self
+
+    def _stream(self) -> OnlineTrees:
+        """Online trees that continue ``trees_``, with their features at the first rung."""
+        online: OnlineTrees | None = self.__dict__.get("_online")
+        if online is not None:
+            return online
+        seed = self._seed if hasattr(self, "_seed") else draw_seed(self.random_state)
+        trees, rungs, column = self.trees_, [self.lifetime_], [self._cells.column]
+        if self.lifetime_ < trees.lifetime:
+            rungs.append(trees.lifetime)
+            column.append(trees.cells(trees.lifetime).column)
+        return OnlineTrees.from_trees(trees, seed, rungs, np.stack(column))
+
+    def _follow(self, online: OnlineTrees, rung: int = 0) -> None:
+        """Stand on trees that go on growing, at one of their rungs."""
+        cells = Cells(online.column[rung], online.n_cells_per_tree[rung])
+        self.__dict__.update(
+            _online=online, _seed=online.seed, trees_=online.freeze(), _cells=cells,
+            lifetime_=float(online.rungs[rung]), n_cells_=cells.total,
+            n_cells_per_tree_=cells.per_tree,
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Online trees are made again from the trees and the numbers of their cells.
+        state: dict[str, Any] = super().__getstate__().copy()
+        state.pop("_online", None)
+        return state
+
     def _stand_at(self, lifetime: float) -> None:
+        self.__dict__.pop("_online", None)
         self.lifetime_ = lifetime
         self._cells: Cells = self.trees_.cells(lifetime)
         self.n_cells_ = self._cells.total
@@ -233,8 +307,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         features : MondrianFeatures
-            A fitted transformer which shares the memory of this one. Its features equal those of
-            a fit with this lifetime and the same seed.
+            A fitted transformer which shares the memory of this one, unless this one is learning
+            online. Its features equal those of a fit with this lifetime and the same seed.
         """
         check_is_fitted(self)
         if not 0 <= lifetime <= self.lifetime_:
@@ -244,6 +318,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         view = copy.copy(self)
         view.lifetime = float(lifetime)
+        online: OnlineTrees | None = self.__dict__.get("_online")
+        if online is not None:  # whose arrays further rows will change
+            view.trees_ = online.snapshot()
         view._stand_at(float(lifetime))
         return view
 
@@ -320,6 +397,12 @@ def check_ranges(rows: FloatArray) -> None:
         )
 
 
+def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
+    """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
+    root = trees.root[trees.root >= 0][:1]
+    check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
+
+
 def check_budget(max_cells: int | None, n_estimators: int) -> None:
     """Refuse a bound on the number of cells that not even trees without a cut would keep."""
     if max_cells is not None and max_cells < n_estimators:
@@ -350,7 +433,6 @@ def _csr(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.
         data *= n_trees**-0.5
     indptr = np.arange(0, column.size + 1, n_trees, dtype=np.int32)
     Phi = sparse.csr_matrix((data, column.ravel(), indptr), shape=(n_rows, n_cells))
-    Phi.has_sorted_indices = True
     if log_stay is not None and not data.all():
         Phi.eliminate_zeros()
     return Phi

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -18,12 +18,29 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.classes import check_classes, weigh_classes
+from mondrian_kernel.classes import (
+    announced_classes,
+    check_classes,
+    stream_class_weight,
+    weigh_classes,
+)
 from mondrian_kernel.features import MondrianFeatures, _csr, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, with_weight
+from mondrian_kernel.path.choose import Verbose
 from mondrian_kernel.path.forest_path import choose_forest_width
 from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.stream.means import Means
+from mondrian_kernel.stream.model import (
+    begin_stream,
+    check_new,
+    check_stream,
+    continue_stream,
+    learn_and_show,
+    stream_rows,
+)
+from mondrian_kernel.stream.scores import cells_of
+from mondrian_kernel.stream.stream import STREAM_ALPHA, Stream
 
 
 class _MondrianForest(BaseEstimator):
@@ -37,7 +54,7 @@ class _MondrianForest(BaseEstimator):
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", callable],
     }
 
     @classmethod
@@ -70,7 +87,8 @@ class _MondrianForest(BaseEstimator):
             features.lifetime_, alpha, features.trees_.n_trees, scale=scale,
             n_jobs=features.n_jobs, **params,
         )  # fmt: skip
-        forest._shared = features
+        online = "_online" in vars(features)  # whose trees further rows would change
+        forest._shared = features.at(features.lifetime_) if online else features
         return forest
 
     def _fit_leaves(
@@ -80,8 +98,8 @@ class _MondrianForest(BaseEstimator):
         weight: FloatArray | None,
         scale: FloatArray,
         fit_intercept: bool,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Choose the width, grow the trees on scaled rows and return their weights and b."""
+    ) -> Means:
+        """Choose the width, grow the trees on scaled rows and return the means of their leaves."""
         check_budget(self.max_cells, self.n_estimators)
         rows = rows / scale
         check_ranges(rows)
@@ -91,7 +109,7 @@ class _MondrianForest(BaseEstimator):
             rows, Y, weight, seed,
             lifetime=self.lifetime if shared is None else shared.lifetime_, alpha=self.alpha,
             n_estimators=self.n_estimators, fit_intercept=fit_intercept, n_jobs=self.n_jobs,
-            verbose=int(self.verbose),
+            verbose=self.verbose,
         )  # fmt: skip
         if shared is None:
             features = MondrianFeatures(
@@ -103,52 +121,37 @@ class _MondrianForest(BaseEstimator):
             features, Phi = shared, shared.transform(rows)
         self.scale_, self.path_, self.alpha_ = scale, path, alpha
         self.features_, self.lifetime_ = features, features.lifetime_
-        return leaf_weights(Phi, Y, weight, alpha, features.trees_.n_trees, fit_intercept)
+        self.__dict__.pop("_stream", None)
+        return Means.of(Phi, Y, weight, alpha, features.trees_.n_trees, fit_intercept)
 
-    def _average(self, X: ArrayLike, coef: FloatArray, intercept: FloatArray | float) -> FloatArray:
-        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        average: FloatArray = self.features_.transform(rows / self.scale_) @ coef + intercept
+    def _learn(
+        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, centre: bool, **known: Any
+    ) -> None:
+        """Learn from further rows of a stream."""
+        rows, Y, s = stream_rows(rows, Y, weight)
+        stream: Stream | None = self.__dict__.get("_stream")
+        if stream is None and hasattr(self, "_means"):
+            stream = continue_stream(self, copy.deepcopy(self._means))
+        elif stream is None:
+            if hasattr(self, "_shared"):
+                raise ValueError("A forest on given trees is to be fitted before partial_fit.")
+            alpha = STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
+            stream = begin_stream(self, Means(Y.shape[1], alpha, centre), rows.shape[1])
+        if Y.shape[1] != stream.blank.n_outputs:
+            raise ValueError(
+                f"y has {Y.shape[1]} outputs, but those before had {stream.blank.n_outputs}."
+            )
+        learn_and_show(
+            self, stream, (rows, Y, s),
+            lambda new: {"alpha_": new.blank.alpha, "_means": new.learner, **known},
+        )  # fmt: skip
+
+    def _average(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        rows = check_new(self, X)
+        cells, log_stay = cells_of(self.features_, rows / self.scale_)
+        average: FloatArray = self._means.scores(cells, np.exp(log_stay, out=log_stay))
         return average
-
-
-def leaf_weights(
-    Phi: sparse.csr_matrix,
-    Y: FloatArray,
-    weight: FloatArray | None,
-    alpha: float,
-    n_trees: int,
-    fit_intercept: bool,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Ridge regression in each tree apart: :math:`w_c = \sum_{i \in c} s_i (y_i - b)/(n_c + γ²)`.
-
-    Parameters
-    ----------
-    Phi : csr_matrix of shape (N, C)
-        Features, of M trees.
-    Y : ndarray of shape (N, T)
-        Targets.
-    weight : ndarray of shape (N,) or None
-        Weights s; n_c is their sum in a cell.
-    alpha : float
-        Shrinkage γ².
-    n_trees : int
-        Number of trees M.
-    fit_intercept : bool
-        Whether b is the mean of Y; 0 otherwise.
-
-    Returns
-    -------
-    coef : ndarray of shape (C, T)
-        Leaf values over √M, so that ``Phi @ coef`` averages the trees.
-    intercept : ndarray of shape (T,)
-        Intercept b.
-    """
-    s = np.ones(Y.shape[0]) if weight is None else weight
-    b: FloatArray = np.average(Y, axis=0, weights=s) if fit_intercept else np.zeros(Y.shape[1])
-    sums = Phi.T @ (s[:, None] * (Y - b)) * np.sqrt(n_trees)
-    counts = Phi.multiply(Phi).T @ s * n_trees + alpha
-    coef: FloatArray = sums / np.where(counts > 0, counts, np.inf)[:, None] / np.sqrt(n_trees)
-    return coef, b
 
 
 class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest):
@@ -182,8 +185,9 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest)
         Seed of the trees.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print how the path advances.
+    verbose : int or callable, default=0
+        Whether to print how the path advances, or what to call instead: the ``callback`` of
+        :func:`lifetime_path`.
 
     Attributes
     ----------
@@ -231,7 +235,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest)
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -269,11 +273,55 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest)
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
         scale = dim_scale(self.scale, rows, weight)
-        coef, b = self._fit_leaves(rows, Y, weight, scale, self.fit_intercept)
-        one_output = targets.ndim == 1
-        self.coef_ = coef[:, 0] if one_output else coef
-        self.intercept_ = float(b[0]) if one_output else b
+        self._means = self._fit_leaves(rows, Y, weight, scale, self.fit_intercept)
+        self._one_output = targets.ndim == 1
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianForestRegressor:
+        """Learn from further rows, after :meth:`fit` or from nothing.
+
+        The leaves are at any moment those of a fit of all rows on the same trees, while the ladder
+        of widths does not climb. After a fit the width, the shrinkage and the scale stay. From
+        nothing, ``lifetime="auto"`` is that ladder and ``scale="std"`` is taken from the first 1024
+        rows, see :class:`mondrian_kernel.stream.stream.Stream`; ``alpha="auto"`` is 0.1. Memory
+        grows with the number of cells, until ``max_cells``; from then on no cell is cut any more,
+        but all learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestRegressor
+            The forest; unchanged if anything fails.
+        """
+        first = not hasattr(self, "_means")
+        rows, targets = check_stream(self, X, y, first=first, multi_output=True, y_numeric=True)
+        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        weight = check_weights(sample_weight, rows)
+        self._learn(rows, Y, weight, self.fit_intercept, _one_output=targets.ndim == 1)
+        return self
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Leaf values over √M, the weights of the features."""
+        coef = self._means.coef(self.features_.trees_.n_trees)
+        return coef[:, 0] if self._one_output else coef
+
+    @property
+    def intercept_(self) -> FloatArray | float:
+        """Intercept b."""
+        b = self._means.intercept
+        return float(b[0]) if self._one_output else b
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict rows by the average of the trees.
@@ -288,8 +336,8 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest)
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        check_is_fitted(self)
-        return self._average(X, self.coef_, self.intercept_)
+        average = self._average(X)
+        return average[:, 0] if self._one_output else average
 
 
 class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
@@ -321,8 +369,9 @@ class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
         Seed of the trees.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print how the path advances.
+    verbose : int or callable, default=0
+        Whether to print how the path advances, or what to call instead: the ``callback`` of
+        :func:`lifetime_path`.
 
     Attributes
     ----------
@@ -372,7 +421,7 @@ class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -410,9 +459,56 @@ class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
         scale = dim_scale(self.scale, rows, weight)
         weight = weigh_classes(self.class_weight, classes, labels, weight)
         one_hot = (labels[:, None] == np.arange(classes.size)).astype(np.float64)
-        coef, prior = self._fit_leaves(rows, one_hot, weight, scale, True)
-        self.classes_, self.class_prior_, self.coef_ = classes, prior, coef.T
+        self._means = self._fit_leaves(rows, one_hot, weight, scale, True)
+        self.classes_ = classes
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> MondrianForestClassifier:
+        """Learn from further rows, after :meth:`fit` or from nothing.
+
+        See :meth:`MondrianForestRegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,)
+            Classes.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All classes that will ever come; needed on the first call, unless after a fit.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestClassifier
+            The forest; unchanged if anything fails.
+        """
+        known = getattr(self, "classes_", None)
+        rows, targets = check_stream(self, X, y, first=known is None)
+        known, labels = announced_classes(classes, known, targets)
+        weight = check_weights(sample_weight, rows)
+        weight = stream_class_weight(self.class_weight, known, labels, weight)
+        one_hot = (labels[:, None] == np.arange(known.size)).astype(np.float64)
+        self._learn(rows, one_hot, weight, True, classes_=known)
+        return self
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Leaf frequencies minus the prior, over √M: the weights of the features."""
+        return self._means.coef(self.features_.trees_.n_trees).T
+
+    @property
+    def class_prior_(self) -> FloatArray:
+        """Frequencies of the classes among all rows."""
+        return self._means.intercept
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Class probabilities of rows, averaged over the trees.
@@ -427,8 +523,7 @@ class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
         P : ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        check_is_fitted(self)
-        P = np.clip(self._average(X, self.coef_.T, self.class_prior_), 0.0, 1.0)
+        P = np.clip(self._average(X), 0.0, 1.0)
         P /= P.sum(axis=1, keepdims=True)  # they sum to 1 but for rounding
         return P
 

@@ -17,13 +17,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal, with_weight
-from mondrian_kernel.path.choose import choose_width
+from mondrian_kernel.path.choose import Verbose, choose_width
+from mondrian_kernel.path.mixture import WidthMixture, likely_widths, width_posterior
+from mondrian_kernel.path.posterior import LifetimePosterior
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
+from mondrian_kernel.ridge.scores import evidences
 from mondrian_kernel.ridge.solve import centred_targets, solve
 from mondrian_kernel.ridge.variance import PredictiveVariance, signal_variance
 from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.stream.filter import Filter
+from mondrian_kernel.stream.model import check_new
+from mondrian_kernel.stream.regression import learn_regression
+from mondrian_kernel.stream.scores import linear_scores
 
 
 class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -38,9 +45,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
+    lifetime : float, "auto" or "average", default="auto"
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        inputs, or "auto" to choose it.
+        inputs; "auto" to choose it; or "average" to predict by the mixture of all lifetimes that
+        the data leave likely (see ``posterior_``), at a fit for each.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
     n_estimators : int, default=1500
@@ -49,7 +57,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides between widths: the leave-one-out error (above 2000 rows, where it is not
         exact, the error on a fifth of the rows held out instead), that error for any number of
-        rows, or the marginal likelihood.
+        rows, or the marginal likelihood, which always decides where ``lifetime="average"``.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers. A
         Laplace kernel adds up the dims, so that they should be on one scale.
@@ -61,8 +69,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Seed of the trees.
     n_jobs : int or None, default=None
         Threads. The trees and the choice do not depend on it.
-    verbose : int, default=0
-        Whether to print how the path advances.
+    verbose : int or callable, default=0
+        Whether to print how the path advances, or what to call instead: the ``callback`` of
+        :func:`lifetime_path`.
 
     Attributes
     ----------
@@ -81,8 +90,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
-        Log-likelihood of y at these on ``path_``, whose trees are fewer and drawn anew; estimated
-        where it was solved by Lanczos. NaN where there is no path.
+        Log-likelihood of y at these; estimated where rows and cells are both above 6000.
+    posterior_ : LifetimePosterior
+        Only with ``lifetime="average"``: the posterior over λ, its prior uniform in ln λ on
+        ``path_``. ``lifetime_``, ``coef_`` and so on are then those of the likeliest lifetime.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -102,7 +113,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "average"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions(set(CRITERIA))],
@@ -111,7 +122,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        "verbose": ["verbose", callable],
     }
 
     def __init__(
@@ -126,7 +137,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         solver: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -171,25 +182,85 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows = rows / scale
         check_ranges(rows)
         seed = draw_seed(self.random_state)
+        average = self.lifetime == "average"
         lifetime, alpha, path = choose_width(
-            rows, Y, weight, seed,
-            lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
-            criterion=self.criterion, solver=self.solver, n_jobs=self.n_jobs,
-            verbose=int(self.verbose),
+            rows, Y, weight, seed, lifetime="auto" if average else self.lifetime,
+            alpha=self.alpha, n_estimators=self.n_estimators,
+            criterion="evidence" if average else self.criterion, solver=self.solver, n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )  # fmt: skip
+        lifetimes, weights = np.array([lifetime]), np.ones(1)
+        if average:
+            assert path is not None
+            lifetimes, weights = likely_widths(path)
         features = MondrianFeatures(
-            lifetime, self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
+            float(lifetimes[-1]), self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
         )
         leaf = features._grow(rows, seed)
         self.scale_, self.path_, self.alpha_ = scale, path, alpha
         self._leaf, self._Y, self._weight, self._one_output = leaf, Y, weight, targets.ndim == 1
+        self.__dict__.pop("_mixture", None)
         self._stand_at(features)
+        if average:
+            models = [self.at(min(t, features.lifetime_)) for t in lifetimes]
+            self._stand_at(models[int(np.argmax(weights))].features_)
+            self._mixture = WidthMixture(weights, models)
+        return self
+
+    @property
+    def posterior_(self) -> LifetimePosterior:
+        """Posterior over the lifetime, where predictions are averaged over it."""
+        if "_mixture" not in self.__dict__ or self.path_ is None:
+            raise AttributeError('posterior_ exists after a fit with lifetime="average".')
+        return width_posterior(self.path_)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianKernelRegressor:
+        """Learn from further rows, after :meth:`fit` or from nothing.
+
+        After a fit, or where ``lifetime`` is a number, the model is at any moment the exact fit of
+        all rows so far on its trees, error bars included, at O(min(C, N)²) a row. When rows and
+        cells are both more than 4000 a warning says that from now on each row is taken once and
+        forgotten: O(M) a row, approximate (:class:`mondrian_kernel.stream.filter.Filter`).
+
+        So it is from the beginning where ``lifetime="auto"`` and there was no fit: then a ladder
+        of widths lives on the same trees, of which the one predicts that does best on rows it has
+        not learnt from, and that climbs (:class:`mondrian_kernel.stream.stream.Stream`). The error
+        bars rest on the errors of the last 1024 rows before they were learnt from.
+
+        Without a fit, ``scale="std"`` is taken from the first 1024 rows, and ``alpha="auto"`` is
+        0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
+        cut any more, but all learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianKernelRegressor
+            The model; unchanged if anything fails.
+        """
+        if self.lifetime == "average":
+            raise ValueError(
+                'partial_fit follows one lifetime: set lifetime="auto" or a number instead of '
+                '"average".'
+            )
+        learn_regression(self, X, y, sample_weight)
         return self
 
     def _stand_at(self, features: MondrianFeatures) -> None:
         """Fit on features of the rows; what error bars need is made when first asked for."""
         self.features_, self.lifetime_ = features, features.lifetime_
-        self.__dict__.pop("_bars", None)
+        for made_of_rows in ("_bars", "_ridge", "_stream", "_kept"):
+            self.__dict__.pop(made_of_rows, None)
         design = self._design()
         fit = solve(design, self._Y, self.alpha_)
         target, _ = centred_targets(design, self._Y)
@@ -200,13 +271,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.intercept_ = float(fit.intercept[0]) if one else fit.intercept
         self.signal_variance_ = float(variance[0]) if one else variance
         self.noise_variance_ = self.signal_variance_ * self.alpha_
-        self.log_marginal_likelihood_ = float("nan")
-        if self.path_ is not None:
-            k = np.flatnonzero(self.path_.lifetimes == self.lifetime_)
-            a = np.flatnonzero(self.path_.alphas == self.alpha_)
-            if k.size and a.size:
-                likelihoods = self.path_.log_marginal_likelihood
-                self.log_marginal_likelihood_ = float(likelihoods[k[0], a[0]])
+        quadratic = np.einsum("nt,nt->t", target, fit.dual)[:, None]
+        shift, log_det = np.array([self.alpha_]), np.array([fit.log_det])
+        self.log_marginal_likelihood_ = float(evidences(design, quadratic, log_det, shift)[0][0])
 
     def _design(self) -> Design:
         features = self.features_
@@ -228,7 +295,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             A fitted model which shares the trees; this one is not changed.
         """
         check_is_fitted(self)
+        if self._leaf is None:
+            raise ValueError("The rows were forgotten by partial_fit: there is no other lifetime.")
         model = copy.copy(self)
+        model.__dict__.pop("_mixture", None)
         model.lifetime = float(lifetime)
         model._stand_at(self.features_.at(lifetime))
         return model
@@ -261,13 +331,19 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
-        Phi = self._transform(X)
-        mean = self._shaped(Phi @ self._coef + self._intercept)
+        mixture: WidthMixture | None = self.__dict__.get("_mixture")
+        if mixture is not None:
+            if return_std:
+                return mixture.mean_std(X)
+            return mixture.mean_cov(X) if return_cov else mixture.mean(X)
+        rows = check_new(self, X) / self.scale_
+        scores = linear_scores(self.features_, rows, self._coef, self._intercept)
+        mean = self._shaped(scores)
         if return_std:
-            v = self._error_bars()[0](Phi) + self.alpha_
+            v = self._error_bars()[0](self.features_.transform(rows)) + self.alpha_
             return mean, self._shaped(np.sqrt(np.outer(v, self._signal)))
         if return_cov:
-            cov = self._error_bars()[0].covariance(Phi)
+            cov = self._error_bars()[0].covariance(self.features_.transform(rows))
             cov.flat[:: cov.shape[0] + 1] += self.alpha_
             return mean, self._shaped(cov[:, :, None] * self._signal)
         return mean
@@ -293,12 +369,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
-        Phi = self._transform(X)
-        variance, errors = self._error_bars()
-        mean = Phi @ self._coef + self._intercept
-        quantile = weighted_quantile(errors, self._weight, coverage)
-        half = np.sqrt(variance(Phi) + self.alpha_)[:, None] * quantile
-        return self._shaped(np.stack([mean - half, mean + half], axis=1))
+        mean, std = self.predict(X, return_std=True)
+        quantile = weighted_quantile(self._error_bars()[1], self._weight, coverage)
+        sigma = np.sqrt(self._signal)  # the unit of the errors' deviations
+        factor = quantile / np.where(sigma > 0, sigma, 1.0)
+        half = std * (factor[0] if self._one_output else factor)
+        return np.stack([mean - half, mean + half], axis=1)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draw targets at rows from the joint predictive distribution.
@@ -318,6 +394,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Draws.
         """
         rng = check_random_state(random_state)
+        if self.__dict__.get("_mixture") is not None:
+            mixture: WidthMixture = self.__dict__["_mixture"]
+            return mixture.sample_y(X, n_samples, rng)
         mean, cov = self.predict(X, return_cov=True)
         if self._one_output:
             one: FloatArray = rng.multivariate_normal(mean, cov, n_samples).T
@@ -335,8 +414,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values
 
-    def _error_bars(self) -> tuple[PredictiveVariance, FloatArray]:
+    def _error_bars(self) -> tuple[PredictiveVariance | Filter, FloatArray]:
         """Variance at new rows, and leave-one-out errors (N, T) in units of their deviation."""
+        if self._leaf is None:
+            learner = self._stream.learner
+            return learner, learner.standard_errors()
         bars: tuple[PredictiveVariance, FloatArray] | None = self.__dict__.get("_bars")
         if bars is None:
             design = self._design()
@@ -348,6 +430,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
         state.pop("_bars", None)
+        state.pop("_ridge", None)
         return state
 
     def __sklearn_tags__(self) -> Any:

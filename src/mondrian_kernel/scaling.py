@@ -18,7 +18,7 @@ def dim_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None) ->
     if isinstance(scale, str):
         with np.errstate(over="ignore", invalid="ignore"):
             std: FloatArray = StandardScaler().fit(rows, sample_weight=sample_weight).scale_
-        return np.where(np.isfinite(std), std, 1.0)
+        return rounded(np.where(np.isfinite(std), std, 1.0))
     given = np.asarray(scale, dtype=np.float64)
     if given.shape != (n_dims,):
         raise ValueError(
@@ -28,3 +28,10 @@ def dim_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None) ->
     if not (np.isfinite(given) & (given > 0)).all():
         raise ValueError(f"scale must be positive and finite, got {scale!r}.")
     return given
+
+
+def rounded(scale: FloatArray) -> FloatArray:
+    """Round to 32 bits, so that the order in which deviations were summed up does not show."""
+    mantissa, exponent = np.frexp(scale)
+    out: FloatArray = np.ldexp(np.rint(mantissa * 2.0**32) * 2.0**-32, exponent)
+    return out

@@ -158,3 +158,51 @@ def test_all_cuts_of_fully_grown_trees():
         assert_same_frequencies(np.bincount(dim_a[:, k]), np.bincount(dim_b[:, k]))
         for d in range(2):
             assert_same_law(loc_a[dim_a[:, k] == d, k], loc_b[dim_b[:, k] == d, k])
+
+
+# --- a later lifetime ----------------------------------------------------------------------------
+
+
+@cache
+def put_off(n_dims):
+    """Trees whose lifetime was put off twice among ten rows, and the cells of all at both rungs."""
+    X, lifetime = rows(10, n_dims), LIFETIME[n_dims]
+    trees = OnlineTrees.empty(n_dims, N_TREES, lifetime / 4, SEED, [lifetime / 8, lifetime / 4])
+    trees.extend(X[:5])
+    trees = trees.deeper(lifetime / 2)
+    trees.extend(X[5:7])
+    trees = trees.deeper(lifetime)
+    trees.extend(X[7:])
+    frozen = trees.freeze()
+    cells = [trees.column[r][frozen.walk(X, rung)[0]] for r, rung in enumerate(trees.rungs)]
+    return trees, cells
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 5])
+def test_new_rows_share_cells_with_all_by_the_laplace_probability(n_dims):
+    """Also with rows which were there before the lifetime was put off."""
+    trees, cells = put_off(n_dims)
+    X = rows(10, n_dims)
+    for cell, rung in zip(cells, trees.rungs, strict=True):
+        for i, j in [(0, 8), (4, 9), (6, 9), (7, 8)]:
+            share = cell[i] == cell[j]
+            assert_mean(share, np.exp(-rung * np.abs(X[i] - X[j]).sum()))
+    # At the first lifetime put off to, rows that came then are parted from all as well.
+    for i, j in [(0, 5), (3, 6), (5, 6)]:
+        assert_mean(cells[0][i] == cells[0][j], np.exp(-trees.rungs[0] * np.abs(X[i] - X[j]).sum()))
+
+
+@pytest.mark.parametrize("n_dims", [1, 2])
+def test_cuts_put_off_have_the_law_of_cuts_at_once(n_dims):
+    """Two rows, and a third one that brings cuts between them: with which it shares a cell."""
+    X = rows(3, n_dims)
+    lifetime = LIFETIME[n_dims]
+    late = OnlineTrees.empty(n_dims, N_TREES, lifetime / 4, SEED)
+    late.extend(X[:2])
+    late = late.deeper(lifetime)
+    late.extend(X[2:])
+    growth = Growth(X, N_TREES, SEED + 1)
+    growth.advance(lifetime)
+    node = [t.walk(X, lifetime)[0] for t in (late.freeze(), growth.freeze()[0])]
+    shares = [(leaf[2] == leaf[0]) + 2 * (leaf[2] == leaf[1]) for leaf in node]
+    assert_same_frequencies(*(np.bincount(share, minlength=4) for share in shares))

@@ -304,3 +304,131 @@ def test_interrupted_batch_leaves_the_trees_as_they_were(n_before, monkeypatch):
     assert_same_state(state(online), before)
     online.extend(X[n_before:])
     assert_sound(online, X)
+
+
+# --- a later lifetime ----------------------------------------------------------------------------
+
+
+def assert_sound_regions(online, X):
+    """Boxes hold their rows and lie in their parents', cuts follow in time, counts add up."""
+    trees = online.freeze()
+    seen = np.zeros(trees.time.size, int)
+    for m, root in enumerate(trees.root):
+        assert trees.count[root] == len(X)
+        stack = [(root, -1, 0.0, np.arange(len(X)))]
+        while stack:
+            node, parent, birth, member = stack.pop()
+            seen[node] += 1
+            assert (trees.tree[node], trees.parent[node]) == (m, parent)
+            assert (trees.lower[node] <= X[member]).all()
+            assert (X[member] <= trees.upper[node]).all()
+            assert birth <= trees.time[node]
+            if trees.left[node] < 0:
+                assert trees.time[node] == np.inf
+                assert online.stop[node] <= trees.lifetime
+                continue
+            children = [trees.left[node], trees.right[node]]
+            assert trees.time[node] <= trees.lifetime
+            assert trees.count[children].sum() == trees.count[node]
+            np.testing.assert_array_equal(trees.lower[children].min(axis=0), trees.lower[node])
+            np.testing.assert_array_equal(trees.upper[children].max(axis=0), trees.upper[node])
+            goes_left = X[member, trees.dim[node]] <= trees.loc[node]
+            for child, side in zip(children, (goes_left, ~goes_left), strict=True):
+                stack.append((child, node, trees.time[node], member[side]))
+    assert (seen == 1).all()
+    for r, rung in enumerate(online.rungs):
+        cells = trees.cells(rung)
+        assert online.n_cells[r] == cells.total
+        np.testing.assert_array_equal(online.n_cells_per_tree[r], cells.per_tree)
+        # The same cells by other numbers.
+        whole = online.column[r] >= 0
+        np.testing.assert_array_equal(whole, cells.column >= 0)
+        pairs = np.unique(np.stack([online.column[r], cells.column])[:, whole], axis=1)
+        assert pairs.shape[1] == cells.total
+
+
+def climbing(X, edges, max_cells=None):
+    """Trees whose lifetime doubles after every batch."""
+    online = from_rows(X, 0, 1.0, [0.25, 0.5, 1.0])
+    for a, b in pairwise([0, *edges]):
+        online = online if a == 0 else online.deeper(2 * online.lifetime)
+        online.extend(X[a:b], max_cells)
+    return online
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 5])
+def test_trees_with_a_later_lifetime_are_sound(n_dims):
+    X = rows(120, n_dims)
+    online = climbing(X, [30, 60, 61, 120])
+    assert online.lifetime == 8.0
+    assert online.rungs.tolist() == [2.0, 4.0, 8.0]
+    assert_sound_regions(online, X)
+
+
+def test_a_later_lifetime_changes_nothing_before_rows_come():
+    X = rows(50, 2)
+    online = from_rows(X, 0, 2.0, [1.0, 2.0])
+    online.extend(X)
+    before = state(online)
+    deeper = online.deeper(4.0)
+    assert (deeper.lifetime, deeper.rungs.tolist()) == (4.0, [2.0, 4.0])
+    np.testing.assert_array_equal(deeper.column, before["column"][[1, 1]])
+    np.testing.assert_array_equal(deeper.n_cells, before["n_cells"][[1, 1]])
+    assert_same_state(state(online), before)
+    for lifetime in (2.0, 1.0, np.inf):
+        with pytest.raises(ValueError, match="not later than"):
+            online.deeper(lifetime)
+
+
+def test_cut_cells_name_their_origin():
+    """A new cell that is part of an old one names it, at the rungs where it is cut."""
+    X = rows(150, 2)
+    online = from_rows(X, 0, 1.0, [0.5, 1.0])
+    online.extend(X[:80])
+    online = online.deeper(6.0)
+    old = [online.column[r].copy() for r in range(2)]
+    n_old, trees = online.n_cells, online.freeze()
+    lower, upper = trees.lower.copy(), trees.upper.copy()
+    online.extend(X[80:])
+    assert online.origin[0].size == 0  # whose time was over
+    origin = online.origin[1]
+    assert origin.size > 0
+    new = online.freeze()
+    for k, source in enumerate(origin):
+        column = n_old[1] + k
+        node = np.flatnonzero(online.column[1] == column)[0]
+        while source >= n_old[1]:
+            source = origin[source - n_old[1]]
+        was = np.flatnonzero(old[1] == source)[0]
+        assert new.tree[node] == new.tree[was]
+        overlap = np.minimum(upper[was], new.upper[node]) - np.maximum(lower[was], new.lower[node])
+        assert (overlap >= 0).all()
+
+
+@pytest.mark.parametrize("n_rows", [1, 30])
+def test_rollback_makes_cut_leaves_whole_again(n_rows):
+    X = rows(60 + n_rows, 2)
+    online = climbing(X, [30, 60]).deeper(16.0)
+    before = state(online) | {"stop": online.stop.copy()}
+    online.extend(X[60:])
+    after = state(online)
+    assert after["time"].size > before["time"].size
+    online.rollback(60)
+    assert_same_state(state(online) | {"stop": online.stop.copy()}, before)
+    online.extend(X[60:])
+    assert_same_state(state(online), after)
+
+
+def test_pickled_trees_with_a_later_lifetime_go_on_in_the_same_way():
+    X = rows(90, 2)
+    online = climbing(X, [30, 60])
+    copy = pickle.loads(pickle.dumps(online))
+    np.testing.assert_array_equal(online.extend(X[60:]), copy.extend(X[60:]))
+    assert_same_state(state(online), state(copy))
+
+
+def test_the_cap_holds_after_a_later_lifetime():
+    X = rows(200, 2)
+    online = climbing(X, [50, 100, 200], max_cells=60)
+    assert online.n_cells[-1] == 60
+    assert_sound_regions(online, X)

@@ -71,6 +71,7 @@ MODELS = {
     "constant": (lambda: regressor().fit(X, np.full(40, 0.1)), regressor_outputs),
     "zero": (lambda: regressor().fit(X, np.zeros(40)), regressor_outputs),
     "one row": (lambda: regressor().fit(X[:1], Y[:1, 0]), regressor_outputs),
+    "average": (lambda: regressor(lifetime="average").fit(X, Y), regressor_outputs),
     "held out": (lambda: regressor(criterion="holdout").fit(X, Y[:, 0]), regressor_outputs),
     "classifier": (
         lambda: MondrianKernelClassifier(n_estimators=9, random_state=0).fit(X, LABELS),

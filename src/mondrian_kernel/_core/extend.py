@@ -11,9 +11,10 @@ The arrays are those of :class:`mondrian_kernel.partition.trees.Trees`, longer t
 
 ``tally`` int64 (2,)
     Number of nodes in use, and number of rows in the trees.
-``column`` int32 (R, capacity), ``n_cells`` int64 (R,), ``rungs`` float64 (R,)
+``column`` int32 (R, capacity), ``n_cells`` int64 (R, M + 1), ``rungs`` float64 (R,)
     At each rung λ, increasing up to the lifetime: the cell that a node is or lies in (-1 if it is
-    cut by λ), and the number of cells. Old nodes keep their numbers for ever.
+    cut by λ), and the number of cells of each tree and, last, of all. Old nodes keep their numbers
+    for ever.
 ``start`` int64 (2,), ``progress`` int64 (2,), ``leaf`` int32 (n, M)
     The batch at hand: the tally before it; how many of its n·M insertions are done and how many
     boxes are saved; the leaf of each row.
@@ -109,8 +110,9 @@ def _insert(
         if node >= 0 and cut_time > rungs[r]:
             column[r, leaf] = column[r, leaf - 1] = column[r, node]
         else:
-            column[r, leaf] = n_cells[r]
-            n_cells[r] += 1
+            column[r, leaf] = n_cells[r, -1]
+            n_cells[r, m] += 1
+            n_cells[r, -1] += 1
             if node >= 0:
                 column[r, leaf - 1] = -1
     return leaf
@@ -135,7 +137,7 @@ def extend(
     while progress[DONE] < leaf.size and tally[NODES] + 2 <= time.size:
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
         key = root_key(root_key(seed ^ _OF_ROWS, m), tally[ROWS])
-        budget = -np.log1p(-uniform(key, 0)) if n_cells[n_rungs - 1] < max_cells else np.inf
+        budget = -np.log1p(-uniform(key, 0)) if n_cells[n_rungs - 1, -1] < max_cells else np.inf
         node = root[m]
         birth = cut_time = distance = 0.0
         joins = False
@@ -197,7 +199,8 @@ def undo(
         node = leaf[i, m]
         count[node] -= 1
         above = parent[node]
-        if count[node] == 0:  # the row made this leaf, and the node above it if there is one
+        # The row made this leaf, and the node above it if there is one.
+        if count[node] == 0 and node >= start[NODES]:
             if above < 0:
                 root[m] = -1
             else:

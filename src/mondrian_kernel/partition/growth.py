@@ -8,9 +8,6 @@ import numpy as np
 
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees, in_threads
 
-# Bounds the number of cells a step may add, so that a budget is overrun by little.
-_STEP = 0.5
-
 
 class Growth:
     """M trees in growth on the rows of ``X``: mutable, until :meth:`freeze` is called.
@@ -28,6 +25,9 @@ class Growth:
         Threads.
     """
 
+    # Bounds the number of cells a step may add, so that a budget is overrun by little.
+    _step = 0.5
+
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
         from mondrian_kernel._core.grow import plant
 
@@ -38,8 +38,8 @@ class Growth:
         self.lifetime = 0.0
         box = np.concatenate([X.min(axis=0), X.max(axis=0)])
 
-        def run(begin: int, end: int) -> _Block:
-            return _Block(*plant(np.uint64(seed), begin, end - begin, X.shape[0], box))
+        def run(begin: int, end: int) -> Block:
+            return Block(*plant(np.uint64(seed), begin, end - begin, X.shape[0], box))
 
         self._blocks = in_threads(run, n_trees, n_jobs)
 
@@ -83,7 +83,7 @@ class Growth:
         """
         while self.lifetime < lifetime and self.n_cells <= max_cells and not self.done:
             rate = self._mean_rate()
-            step = _STEP / rate if rate > 0 else np.inf
+            step = self._step / rate if rate > 0 else np.inf
             self.advance(min(lifetime, self.lifetime + step))
         times = self.cut_times
         n_allowed = max_cells - self.n_trees
@@ -94,8 +94,8 @@ class Growth:
 
     def _mean_rate(self) -> float:
         """Mean rate of the clocks, a bound on the rate of cuts a cell; the sum may overflow."""
-        n_dims, n_cells = self._X.shape[1], self.n_cells
-        boxes = [block.open[-1] for block in self._blocks]
+        n_cells, boxes = self.n_cells, [block.open[-1] for block in self._blocks]
+        n_dims = boxes[0].shape[1] // 2
         rates = [(box[:, n_dims:] - box[:, :n_dims]).sum(axis=1) for box in boxes]
         with np.errstate(over="ignore"):  # by rounding, where a range is the largest number
             return float(min(sum((r / n_cells).sum() for r in rates), np.finfo(float).max))
@@ -135,7 +135,7 @@ class Growth:
         return frozen, leaf
 
 
-class _Block:
+class Block:
     """Some consecutive trees in growth; see :mod:`mondrian_kernel._core.grow` for the arrays."""
 
     def __init__(self, order: Any, links: Any, cut: Any, *open_nodes: Any) -> None:

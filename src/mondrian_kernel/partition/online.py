@@ -24,11 +24,11 @@ class OnlineTrees:
     :math:`t_0 + E` with :math:`E \sim \mathrm{Exp}(\Delta)`, if that is before :math:`t_1`; else B
     is enlarged and the row goes on to a child. Trees that were extended row by row, in any order
     and in batches of any size, have the law of trees sampled on all rows at once; boxes, counts
-    and times are exact. Nodes are appended, never copied nor renumbered, and so are cells: a
-    feature keeps its number, older rows have the value 0 in new ones.
+    and times are exact (but see :meth:`deeper`). Nodes are appended, never copied nor renumbered,
+    and so are cells: a feature keeps its number, older rows have the value 0 in new ones.
 
     The trees depend on what they were made from, on the rows in their order, and on the seed; not
-    on how the rows were split into batches.
+    on how the rows were split into batches, unless :meth:`deeper` was called in between.
 
     Build it with :meth:`from_trees` or :meth:`empty`.
 
@@ -38,6 +38,8 @@ class OnlineTrees:
         Time Λ to which the trees run.
     rungs : ndarray of shape (R,)
         Lifetimes at which cells are numbered, increasing; the last one is Λ.
+    seed : int
+        Seed of the extension.
 
     Examples
     --------
@@ -55,7 +57,10 @@ class OnlineTrees:
     def __init__(self, table: _Table, lifetime: float, rungs: FloatArray, seed: int) -> None:
         self._table = table
         self._batch = _Batch.start(0, table)
-        self._seed = seed
+        self._refined: _Refined | None = None
+        leaves = table.left[: table.tally[_NODES]] < 0
+        self._unfinished = bool((table.stop[: table.tally[_NODES]][leaves] < lifetime).any())
+        self.seed = seed
         self.lifetime = lifetime
         self.rungs = rungs
 
@@ -66,6 +71,7 @@ class OnlineTrees:
         seed: int,
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
+        stop: FloatArray | None = None,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
@@ -81,7 +87,10 @@ class OnlineTrees:
             the only one if None.
         column : ndarray of shape (R, n_nodes), int32, or None
             Cells of the nodes at each rung; ``trees.cells`` if None. With the ``column`` of other
-            online trees, their :meth:`freeze`, seed and rungs, the result goes on as they would.
+            online trees, their :meth:`freeze`, seed, rungs and ``stop``, the result goes on as
+            they would.
+        stop : ndarray of shape (n_nodes,) or None
+            Time to which the clock of each leaf has run; all to the lifetime if None.
 
         Returns
         -------
@@ -95,13 +104,16 @@ class OnlineTrees:
             column = np.stack([trees.cells(rung).column for rung in rungs])
         n_nodes = trees.time.size
         n_rows = trees.count[trees.root[0]] if n_nodes else 0
+        whole = (column >= 0) & ((trees.parent < 0) | (column[:, trees.parent] < 0))
+        per_tree = [np.bincount(trees.tree[top], minlength=trees.n_trees) for top in whole]
         nodes: dict[str, Any] = {name: getattr(trees, name) for name in _PER_NODE}
         table = _Table(
             tally=np.array([n_nodes, n_rows], dtype=np.int64),
-            n_cells=column.max(axis=1, initial=-1).astype(np.int64) + 1,
+            n_cells=np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
             root=trees.root.copy(),
             column=column,
             touched=np.zeros(n_nodes, np.bool_),
+            stop=np.full(n_nodes, trees.lifetime) if stop is None else stop,
             **nodes,
         )
         return cls(table.doubled(), trees.lifetime, rungs, seed)
@@ -131,7 +143,12 @@ class OnlineTrees:
     @property
     def n_cells(self) -> NDArray[np.int64]:
         """Number of cells of all trees at each rung, shape (R,)."""
-        return self._table.n_cells.copy()
+        return self._table.n_cells[:, -1].copy()
+
+    @property
+    def n_cells_per_tree(self) -> NDArray[np.int64]:
+        """Number of cells of each tree at each rung, shape (R, M)."""
+        return self._table.n_cells[:, :-1].copy()
 
     @property
     def column(self) -> IntArray:
@@ -167,23 +184,28 @@ class OnlineTrees:
 
         X = np.ascontiguousarray(X, dtype=np.float64)
         cap = np.iinfo(np.int64).max if max_cells is None else max_cells
-        before, batch = self._batch, _Batch.start(X.shape[0], self._table)
+        n_before = self.n_rows
+        before = self._batch
         self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
-        self._batch = batch
+        self._batch, self._refined = _Batch.start(0, self._table), None
         try:
+            if self._unfinished:
+                self._refine(X, cap)
+            self._batch = batch = _Batch.start(X.shape[0], self._table)
             while batch.progress[_DONE] < batch.leaf.size:
                 if self._table.tally[_NODES] + 2 > self._table.time.size:
                     self._table = self._table.doubled()
                 t = self._table
                 extend(
-                    X, np.uint64(self._seed), self.lifetime, cap, self.rungs, t.n_cells, t.tally,
+                    X, np.uint64(self.seed), self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
                     t.lower, t.upper, t.count, t.column,
                 )  # fmt: skip
+            self._table.stop[batch.tally[_NODES] : self._table.tally[_NODES]] = self.lifetime
             return batch.leaf
         except BaseException:
-            self.rollback(int(batch.tally[_ROWS]))
+            self.rollback(n_before)
             raise
 
     def rollback(self, n_rows: int) -> None:
@@ -196,19 +218,98 @@ class OnlineTrees:
             caller may note it, extend, learn, and roll back if any of that fails.
         """
         from mondrian_kernel._core.extend import undo
+        from mondrian_kernel._core.refine import unrefine
 
-        batch, t = self._batch, self._table
+        batch, t, done = self._batch, self._table, self._refined
         if n_rows == batch.tally[_ROWS]:
             undo(
                 t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
                 batch.saved_node, batch.saved_box, t.touched,
                 t.root, t.parent, t.left, t.right, t.lower, t.upper, t.count,
             )  # fmt: skip
+            if done is not None:
+                unrefine(
+                    done.progress[_SAVED], done.cut_node, done.cut_stop, t.left, t.right, t.dim,
+                    t.loc, t.time, t.stop, t.column,
+                )  # fmt: skip
+                t.tally[:], t.n_cells[:] = done.tally, done.n_cells
+                self._batch, self._refined = _Batch.start(0, t), None
         elif n_rows != self.n_rows:
             raise ValueError(
                 f"Cannot return to {n_rows} rows: there are {self.n_rows}, and "
                 f"{batch.tally[_ROWS]} before the last batch."
             )
+
+    def deeper(self, lifetime: float) -> OnlineTrees:
+        r"""Return the trees with a later lifetime, which is a new rung; the lowest is dropped.
+
+        Nothing is cut at once, and the new rung has the cells of the one below. But where a row
+        arrives in a leaf from now on, the clock of the leaf goes on to the new lifetime before the
+        row is put in. The rows of the leaf are not at hand, so its whole box is cut, at the rate of
+        its linear dimension and by the lack of memory as if the clock had never stopped. By
+        projectivity the new row is parted from all others, early or late, as by trees that were
+        run to the new lifetime at once; early rows are not parted from each other before a new
+        row comes between them. Boxes made so bound their rows, no longer tightly, and counts are
+        shares of that of the leaf.
+
+        These trees keep their rungs, but must not be extended any more: memory is shared.
+
+        Parameters
+        ----------
+        lifetime : float
+            The new lifetime, later than the present one.
+
+        Returns
+        -------
+        trees : OnlineTrees
+            The trees, which :meth:`rollback` does not take back behind this.
+        """
+        if not self.lifetime < lifetime < np.inf:
+            raise ValueError(f"lifetime={lifetime} is not later than {self.lifetime}, and finite.")
+        t = self._table
+        table = replace(
+            t,
+            n_cells=np.concatenate([t.n_cells[1:], t.n_cells[-1:]]),
+            column=np.concatenate([t.column[1:], t.column[-1:]]),
+            touched=np.zeros_like(t.touched),
+        )
+        return OnlineTrees(table, lifetime, np.append(self.rungs[1:], lifetime), self.seed)
+
+    @property
+    def stop(self) -> FloatArray:
+        """Time to which the clock of each leaf has run, shape (n_nodes,): a view."""
+        return self._table.stop[: self._table.tally[_NODES]]
+
+    @property
+    def origin(self) -> list[IntArray]:
+        """Cells, at each rung, which the last batch has cut in two.
+
+        The k-th entry is the old number of the k-th cell that it added by cutting one with rows;
+        the other half keeps that number. They are the first that it added. See :meth:`deeper`.
+        """
+        if self._refined is None:
+            return [np.empty(0, np.int32)] * self.rungs.size
+        pairs = zip(self._refined.origin, self._refined.n_origin, strict=True)
+        return [origin[:n] for origin, n in pairs]
+
+    def _refine(self, X: FloatArray, cap: int) -> None:
+        from mondrian_kernel._core.refine import refine
+
+        t, n = self._table, X.shape[0] * self._table.root.size
+        done = self._refined = _Refined.start(n, t)
+        seed = np.uint64(self.seed) ^ np.float64(self.lifetime).view(np.uint64)
+        while done.progress[_DONE] < n:
+            if t.tally[_NODES] + 2 > t.time.size:
+                t = self._table = t.doubled()
+            if done.n_origin.max() == done.origin.shape[1]:
+                origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
+                done = self._refined = done._replace(origin=origin)
+            refine(
+                X, seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
+                done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
+                t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
+                t.count, t.stop, t.column,
+            )  # fmt: skip
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.
@@ -220,8 +321,15 @@ class OnlineTrees:
         nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
         return Trees(self.lifetime, self._table.root, **nodes)
 
+    def snapshot(self) -> Trees:
+        """Return the trees as they are, copied: valid for ever."""
+        trees = self.freeze()
+        nodes: dict[str, Any] = {name: getattr(trees, name).copy() for name in _PER_NODE}
+        return Trees(self.lifetime, trees.root.copy(), **nodes)
+
     def __reduce__(self) -> tuple[Callable[..., OnlineTrees], tuple[Any, ...]]:
-        return OnlineTrees.from_trees, (self.freeze(), self._seed, self.rungs, self.column)
+        state = (self.freeze(), self.seed, self.rungs, self.column, self.stop)
+        return OnlineTrees.from_trees, state
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +351,7 @@ class _Table:
     count: IntArray
     column: IntArray
     touched: NDArray[np.bool_]
+    stop: FloatArray
 
     def doubled(self) -> _Table:
         """Return a table with room for twice the nodes in use, which are copied."""
@@ -256,7 +365,7 @@ class _Table:
 
         column = np.zeros((self.column.shape[0], capacity), np.int32)
         column[:, :n] = self.column[:, :n]
-        nodes = {name: longer(getattr(self, name)) for name in (*_PER_NODE, "touched")}
+        nodes = {name: longer(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
         return replace(self, column=column, **nodes)
 
 
@@ -282,4 +391,29 @@ class _Batch(NamedTuple):
             np.empty((n_rows, n_trees), np.int32),
             np.empty(n_saved, np.int32),
             np.empty((n_saved, 2 * n_dims)),
+        )
+
+
+class _Refined(NamedTuple):
+    """What a batch has cut before its rows came; see :mod:`mondrian_kernel._core.refine`."""
+
+    tally: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    progress: NDArray[np.int64]
+    origin: IntArray
+    n_origin: NDArray[np.int64]
+    cut_node: IntArray
+    cut_stop: FloatArray
+
+    @staticmethod
+    def start(n: int, table: _Table) -> _Refined:
+        n_rungs = table.n_cells.shape[0]
+        return _Refined(
+            table.tally.copy(),
+            table.n_cells.copy(),
+            np.zeros(2, np.int64),
+            np.empty((n_rungs, n + 16), np.int32),
+            np.zeros(n_rungs, np.int64),
+            np.empty(n, np.int32),
+            np.empty(n),
         )

@@ -36,3 +36,8 @@ class BestOfGrid:
     def best_alpha(self) -> float:
         """Alpha with the best score."""
         return float(self.alphas[self.best_index[1]])
+
+    def _repr_html_(self) -> str:
+        from mondrian_kernel.path.html_repr import path_html
+
+        return path_html(self)

@@ -25,6 +25,8 @@ _SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
 _EXACT_ROWS = 2000
 _TREES = 400
 _WINDOW = np.geomspace(0.5, 1.6, 8)
+# As wide as the posterior of a width may be.
+_WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
 _MOVES = 3
 _HELD_OUT = 0.2
@@ -89,10 +91,11 @@ def choose_width(
     k, a = found.best_index
     good = found.score[k] <= found.score[k, a] + _SLACK * abs(found.score[k, a])
     penalty = found.alphas[good][-1]
+    window = _WIDE if criterion.startswith("evidence") else _WINDOW
     least = np.inf
     for _ in range(_MOVES):
         near = alphas if alpha != "auto" else penalty * _NEAR_ALPHAS
-        found = path(all_rows, n_trees, near, lifetimes=(found.best_lifetime or 1.0) * _WINDOW)
+        found = path(all_rows, n_trees, near, lifetimes=(found.best_lifetime or 1.0) * window)
         penalty = found.best_alpha
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1)

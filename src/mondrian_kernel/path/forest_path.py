@@ -13,7 +13,7 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.checks import join_equal
-from mondrian_kernel.path.choose import report
+from mondrian_kernel.path.choose import Verbose, listener
 from mondrian_kernel.path.plan import growing, passed_its_best
 
 DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
@@ -213,7 +213,7 @@ def choose_forest_width(
     n_estimators: int,
     fit_intercept: bool,
     n_jobs: int | None,
-    verbose: int,
+    verbose: Verbose,
 ) -> tuple[float, float, ForestPath | None]:
     """Return a lifetime and an alpha, and the path on some rows and trees that chose them."""
     if lifetime != "auto" and alpha != "auto":
@@ -225,6 +225,6 @@ def choose_forest_width(
         lifetimes=None if lifetime == "auto" else [float(lifetime)],
         alphas=None if alpha == "auto" else [float(alpha)], sample_weight=weight[some],
         fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs,
-        callback=report if verbose else None,
+        callback=listener(verbose),
     )  # fmt: skip
     return path.best_lifetime, path.best_alpha, path

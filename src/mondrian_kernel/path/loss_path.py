@@ -19,7 +19,7 @@ from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.choose import report
+from mondrian_kernel.path.choose import Verbose, listener
 from mondrian_kernel.path.plan import growing, passed_its_best
 
 DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
@@ -51,6 +51,8 @@ class LossPath(BestOfGrid):
     train_loss, validation_loss : ndarray of shape (L, A)
         Mean loss on the rows that were fitted, and on those held out. NaN for alphas that were not
         looked at, as the loss rose on the way to them.
+    complete : bool
+        False where the path was interrupted.
     """
 
     lifetimes: FloatArray
@@ -58,6 +60,7 @@ class LossPath(BestOfGrid):
     alphas: FloatArray
     train_loss: FloatArray
     validation_loss: FloatArray
+    complete: bool
 
     @property
     def score(self) -> FloatArray:
@@ -122,7 +125,8 @@ def loss_path(
     Returns
     -------
     path : LossPath
-        Losses for each (lifetime, alpha).
+        Losses for each (lifetime, alpha). After Ctrl-C it holds what was done so far and
+        ``path.complete`` is False.
 
     Examples
     --------
@@ -148,16 +152,21 @@ def loss_path(
         growth.advance(float(wanted[-1]))
         steps, n_lifetimes = [wanted], wanted.size
     run = _Run(rows, Y, loss, grid, fitted, held_out, sample_weight, n_jobs)
-    for group in steps:
-        trees, leaf = growth.freeze(float(group[-1]))
-        for lifetime in group:
-            run.advance(trees, leaf, float(lifetime))
-            if callback is not None:
-                info = {"lifetime": float(lifetime), "best": float(np.nanmin(run.validation))}
-                callback(len(run.lifetimes), n_lifetimes, info)
-            if lifetimes is None and run.passed_its_best():
-                return run.result()
-    return run.result()
+    try:
+        for group in steps:
+            trees, leaf = growth.freeze(float(group[-1]))
+            for lifetime in group:
+                run.advance(trees, leaf, float(lifetime))
+                if callback is not None:
+                    info = {"lifetime": float(lifetime), "best": float(np.nanmin(run.validation))}
+                    callback(len(run.lifetimes), n_lifetimes, info)
+                if lifetimes is None and run.passed_its_best():
+                    return run.result(complete=True)
+    except KeyboardInterrupt:
+        if not run.validation:
+            raise
+        return run.result(complete=False)
+    return run.result(complete=True)
 
 
 def choose_loss_width(
@@ -172,7 +181,7 @@ def choose_loss_width(
     alpha: float | str,
     n_estimators: int,
     n_jobs: int | None,
-    verbose: int,
+    verbose: Verbose,
 ) -> tuple[float, float, LossPath | None]:
     """Return a lifetime and an alpha, and the path on some rows and trees that chose them."""
     if lifetime != "auto" and alpha != "auto":
@@ -183,7 +192,7 @@ def choose_loss_width(
         lifetimes=None if lifetime == "auto" else [float(lifetime)],
         alphas=None if alpha == "auto" else [float(alpha)],
         sample_weight=sample_weight, seed=seed, n_jobs=n_jobs,
-        callback=report if verbose else None,
+        callback=listener(verbose),
     )  # fmt: skip
     return path.best_lifetime, path.best_alpha, path
 
@@ -277,10 +286,11 @@ class _Run:
         best = np.nanmin(self.validation, axis=1)
         return passed_its_best(best, _PATIENCE)
 
-    def result(self) -> LossPath:
+    def result(self, *, complete: bool) -> LossPath:
+        n = len(self.validation)  # an interrupt may have come before it
         return LossPath(
-            np.array(self.lifetimes), np.array(self.n_cells), self.alphas,
-            np.array(self.train), np.array(self.validation),
+            np.array(self.lifetimes[:n]), np.array(self.n_cells[:n]), self.alphas,
+            np.array(self.train[:n]), np.array(self.validation), complete,
         )  # fmt: skip
 
 

@@ -76,6 +76,11 @@ class LifetimePosterior:
         means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
 
+    def _repr_html_(self) -> str:
+        from mondrian_kernel.path.html_repr import posterior_html
+
+        return posterior_html(self)
+
     def interval(self, p: float = 0.95) -> tuple[float, float]:
         """Equal-tailed interval of λ with posterior probability p.
 

@@ -72,6 +72,11 @@ class SgdPath:
         """Lifetime λ̂ with the best score."""
         return float(self.lifetimes[self.best_index])
 
+    def _repr_html_(self) -> str:
+        from mondrian_kernel.path.html_repr import path_html
+
+        return path_html(self)
+
 
 def sgd_path(
     X: ArrayLike,

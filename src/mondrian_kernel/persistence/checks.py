@@ -11,7 +11,8 @@ from mondrian_kernel.partition.trees import Cells, IntArray, Trees
 from mondrian_kernel.persistence.container import ModelFileError
 
 # Attribute: dtype, then a letter an axis: M trees, n nodes, C cells, D dims, N rows, T outputs,
-# L lifetimes, A alphas. A letter is one length within an object. A question mark allows None.
+# L lifetimes, A alphas, K columns of a table, E errors. A letter is one length within an object. A
+# question mark allows None.
 _ARRAYS = {
     "Trees": {
         "root": "i4 M", "tree": "i4 n", "parent": "i4 n", "left": "i4 n", "right": "i4 n",
@@ -19,6 +20,7 @@ _ARRAYS = {
         "count": "i4 n",
     },
     "Cells": {"column": "i4 n", "per_tree": "i8 M"},
+    "Columns": {"medians": "f8 K", "gaps": "b1 K", "spreads": "f8 K"},
     "MondrianFeatures": {"n_cells_per_tree_": "i8 M"},
     "LifetimePath": {
         "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "train_error": "f8 L A",
@@ -33,13 +35,23 @@ _ARRAYS = {
     "ForestPath": {
         "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "loo_error": "f8 L A",
     },
-    "MondrianForestClassifier": {"scale_": "f8 D", "coef_": "f8 T C", "class_prior_": "f8 T"},
+    "Filter": {
+        "W": "f8 W T", "P": "f8 W", "b": "f8 T", "b_variance": "f8 1", "recent": "f8 R T",
+        "n_rows": "i8 1",
+    },
+    "Means": {"sums": "f8 W S", "counts": "f8 W", "totals": "f8 S"},
+    "Stream": {
+        "column": "i4 R n", "stop": "f8 n", "rungs": "f8 R", "error": "f8 E", "scale": "f8 D",
+    },
+    "MondrianForestClassifier": {"scale_": "f8 D"},
     "MondrianForestRegressor": {"scale_": "f8 D"},
     "MondrianKernelClassifier": {"scale_": "f8 D", "coef_": "f8 T C", "intercept_": "f8 T"},
     "MondrianKernelRegressor": {
-        "scale_": "f8 D", "_leaf": "i4 N M", "_Y": "f8 N T", "_weight": "f8? N", "_coef": "f8 C T",
-        "_intercept": "f8 T", "_signal": "f8 T",
+        "scale_": "f8 D", "_leaf": "i4? N M", "_Y": "f8? N T", "_weight": "f8? N",
+        "_coef": "f8 C T", "_intercept": "f8 T", "_signal": "f8 T",
     },
+    "TableModel": {"errors": "f8? E"},
+    "WidthMixture": {"weights": "f8 K"},
 }  # fmt: skip
 
 
@@ -57,7 +69,7 @@ def check(value: Any) -> None:
     _check_arrays(value, _ARRAYS.get(name, {}), sizes)
     if name in _CHECKS:
         _CHECKS[name](value)
-    if features is not None and hasattr(value, "_leaf"):
+    if features is not None and getattr(value, "_leaf", None) is not None:
         _check_leaf(value, value._leaf, features.trees_)
 
 
@@ -107,7 +119,11 @@ def _check_trees(trees: Trees) -> None:
     held = trees.lower[both] >= trees.lower[above], trees.upper[both] <= trees.upper[above]
     _require(held[0].all() and held[1].all(), trees, "a box outside its parent's")
     counts = trees.count.astype(np.int64)
-    adds_up = (counts >= 1).all() and (counts[cut] == counts[left] + counts[right]).all()
+    adds_up = (
+        (counts >= 0).all()
+        and (counts[trees.root] >= 1).all()
+        and (counts[cut] == counts[left] + counts[right]).all()
+    )
     _require(adds_up, trees, "counts that do not add up")
 
 
@@ -168,7 +184,7 @@ def _check_model(model: Any) -> None:
 
 def _check_classifier(model: Any) -> None:
     _check_model(model)
-    one = type(model).__name__ == "MondrianKernelClassifier" and model.classes_.size == 2
+    one = model.classes_.size == 2
     right = model.classes_.ndim == 1
     right = right and model.coef_.shape[0] == (1 if one else model.classes_.size)
     _require(right, model, "scores of other classes")
@@ -176,31 +192,107 @@ def _check_classifier(model: Any) -> None:
 
 def _check_forest(model: Any) -> None:
     _check_model(model)
+    means = model._means
+    _require(type(means).__name__ == "Means", model, "no means")
+    _require(means.n_cells == model.features_.n_cells_, model, "means of other cells")
+    if hasattr(model, "classes_"):
+        right = model.classes_.ndim == 1 and means.n_outputs == model.classes_.size
+        _require(right, model, "scores of other classes")
+
+
+def _streams(model: Any) -> bool:
+    return type(getattr(model, "_stream", None)).__name__ == "Stream"
+
+
+def _check_learner(learner: Any) -> None:
+    size = learner.P.size if type(learner).__name__ == "Filter" else learner.counts.size
+    n_outputs = learner.b.size if type(learner).__name__ == "Filter" else learner.totals.size - 1
+    plain = type(learner.n_cells) is int and type(learner.n_outputs) is int
+    _require(plain and 0 <= learner.n_cells <= size, learner, "cells without numbers")
+    _require(learner.n_outputs == n_outputs, learner, "other outputs")
+    _require(type(learner.alpha) is float and learner.alpha >= 0, learner, "an impossible alpha")
+
+
+def _check_stream(stream: Any) -> None:
+    _require(type(stream.trees) is Trees, stream, "no trees")
     _check_arrays(
-        model,
-        {"coef_": "f8 C T" if np.ndim(model.coef_) == 2 else "f8 C"},
-        {"C": model.features_.n_cells_},
+        stream, _ARRAYS["Stream"], {"n": stream.trees.time.size, "D": stream.trees.n_dims}
     )
+    rising = (np.diff(stream.rungs) > 0).all() and stream.rungs[-1] == stream.trees.lifetime
+    _require(rising, stream, "rungs that do not rise to its lifetime")
+    _require(_positive(stream.scale), stream, "an impossible scale")
+    n_learners = len(stream.learners)
+    _require(1 <= n_learners == stream.error.size <= stream.rungs.size, stream, "no learners")
+    for learner, column in zip(stream.learners, stream.column, strict=False):
+        same = type(learner) is type(stream.blank) and learner.n_outputs == stream.blank.n_outputs
+        _require(same, stream, "learners of other kinds")
+        _require(_in_range(column, -1, learner.n_cells - 1), stream, "cells out of range")
 
 
 def _check_regressor(model: Any) -> None:
     _check_model(model)
     _require(_positive(model._weight), model, "impossible weights")
     _require(_in_range(model._signal, 0, np.inf), model, "a negative variance")
-    _require(np.isfinite(model._Y).all(), model, "targets that are not finite")
+    rows = model._leaf is not None
+    _require(rows == (model._Y is not None) and (rows or _streams(model)), model, "no rows")
+    _require(not rows or np.isfinite(model._Y).all(), model, "targets that are not finite")
     coef = model._coef[:, 0] if model._one_output else model._coef
     _require(np.array_equal(coef, model.coef_, equal_nan=True), model, "two sets of weights")
+
+
+def _check_mixture(mixture: Any) -> None:
+    known = type(mixture.models) is list and len(mixture.models) == mixture.weights.size > 0
+    _require(known, mixture, "other numbers of models and weights")
+    kinds = {type(model).__name__ for model in mixture.models}
+    _require(kinds == {"MondrianKernelRegressor"}, mixture, "models that are no regressors")
+    _require(_positive(mixture.weights), mixture, "impossible weights")
+    _require(bool(np.isclose(mixture.weights.sum(), 1.0)), mixture, "weights of another sum")
+
+
+def _check_columns(columns: Any) -> None:
+    n = columns.medians.size
+    listed = type(columns.names) is list and type(columns.categories) is list
+    _require(listed and len(columns.names) == len(columns.categories) == n, columns, "no columns")
+    _require(_texts(columns.names), columns, "names that are not text")
+    known = all(words is None or _texts(words) for words in columns.categories)
+    _require(known, columns, "categories that are not text")
+    _require(np.isfinite(columns.medians).all(), columns, "an impossible median")
+    _require(_positive(columns.spreads), columns, "an impossible spread")
+
+
+def _check_table_model(model: Any) -> None:
+    tasks = {
+        "regression": "MondrianKernelRegressor",
+        "classification": "MondrianKernelClassifier",
+    }
+    kind = type(model.estimator).__name__
+    _require(type(model.columns).__name__ == "Columns", model, "no columns")
+    _require(tasks.get(model.task) == kind, model, "an estimator of another task")
+    _require(model.estimator.n_features_in_ == len(model.columns.dims), model, "other columns")
+    plain = type(model.target) is str and type(model.n_rows) is int
+    _require(plain and type(model.held_out) is dict, model, "no target, rows or scores")
+    _require(model.errors is None or _in_range(model.errors, 0, np.inf), model, "impossible errors")
+
+
+def _texts(words: Any) -> bool:
+    return type(words) is list and all(type(word) is str for word in words)
 
 
 _CHECKS: dict[str, Callable[[Any], None]] = {
     "Trees": _check_trees,
     "Cells": _check_cells,
+    "Columns": _check_columns,
     "MondrianFeatures": _check_features,
     "LifetimePath": _check_path,
-    "MondrianForestClassifier": _check_classifier,
+    "Filter": _check_learner,
+    "Means": _check_learner,
+    "Stream": _check_stream,
+    "MondrianForestClassifier": _check_forest,
     "MondrianForestRegressor": _check_forest,
     "MondrianKernelClassifier": _check_classifier,
     "MondrianKernelRegressor": _check_regressor,
+    "TableModel": _check_table_model,
+    "WidthMixture": _check_mixture,
 }
 
 

@@ -24,15 +24,21 @@ from mondrian_kernel.persistence.container import ModelFileError
 
 CLASSES = {
     "Cells": "partition.trees",
+    "Columns": "table.columns",
+    "Filter": "stream.filter",
     "ForestPath": "path.forest_path",
     "LifetimePath": "path.result",
     "LossPath": "path.loss_path",
+    "Means": "stream.means",
     "MondrianFeatures": "features",
     "MondrianForestClassifier": "forest",
     "MondrianForestRegressor": "forest",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
+    "Stream": "stream.stream",
+    "TableModel": "table.model",
     "Trees": "partition.trees",
+    "WidthMixture": "path.mixture",
 }
 _DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
 _PLAIN = (bool, int, str, type(None))

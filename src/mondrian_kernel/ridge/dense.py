@@ -112,7 +112,7 @@ def _by_spectrum(design: Design, Y: FloatArray, alphas: FloatArray) -> _Solved:
 
 
 def _by_cholesky(design: Design, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    """The same as :func:`_by_spectrum`, one alpha after the other, from K."""
+    """Return what :func:`_by_spectrum` does, one alpha after the other, from K."""
     dual = np.empty((*Y.shape, alphas.size))
     diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
     K = kernel_matrix(design)

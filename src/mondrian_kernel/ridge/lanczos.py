@@ -58,11 +58,14 @@ class Krylov(NamedTuple):
         return out
 
 
-def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -> Krylov:
+def krylov(
+    design: Design, starts: FloatArray, alphas: FloatArray, tol: float | FloatArray
+) -> Krylov:
     r"""Lanczos from the columns of ``starts`` (N, L·k) until every shift is solved.
 
     The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
-    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
+    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``,
+    which may be one for each column.
     """
     from mondrian_kernel._core.cells import lanczos_step
 
@@ -87,7 +90,7 @@ def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -
         a_all.append(a)
         b_all.append(b)
         residual = residual * b[:, None] / pivot
-        if residual.max() <= tol:
+        if np.all(residual.max(axis=1) <= tol):
             break
         V_old, V = V, KV / np.where(b > 0, b, np.inf)
     return Krylov(basis[: len(a_all)], np.array(a_all), np.array(b_all), norm)

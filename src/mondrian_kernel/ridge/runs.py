@@ -28,7 +28,7 @@ class Runs(NamedTuple):
     cell: IntArray
 
     def gather(self, W: FloatArray, scale: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Sums of W (C, k) over the cells of each row, times its scale, (N, k)."""
+        """Return the sums of W (C, k) over the cells of each row, times its scale, (N, k)."""
         from mondrian_kernel._core.joint import add_up, gather
 
         n_runs, n_rows = self.joint.shape
@@ -47,7 +47,7 @@ class Runs(NamedTuple):
         return _by_panels(product, W, n_rows)
 
     def scatter(self, V: FloatArray, n_cells: int, n_jobs: int | None) -> FloatArray:
-        """Sums of V (N, k) over the rows of each cell, (C, k)."""
+        """Return the sums of V (N, k) over the rows of each cell, (C, k)."""
         from mondrian_kernel._core.joint import scatter
 
         sums = np.empty((self.cell.size, _PANEL))

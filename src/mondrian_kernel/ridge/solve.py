@@ -12,16 +12,21 @@ from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import krylov
 
-DENSE_SIZE = 16_000  # 2 GB
-_TOL = 1e-10
+DENSE_SIZE = 6000
+_TOL, _PROBE_TOL = 1e-10, 1e-2
+_LANES = 8
 
 
 class Fit(NamedTuple):
-    """Weights (C, T), intercept (T,) and dual coefficients a = G y (N, T), of scaled rows."""
+    """Weights (C, T), intercept (T,) and dual coefficients a = G y (N, T), of scaled rows.
+
+    ``log_det`` is ln det(K + αI), exact where the solver is.
+    """
 
     coef: FloatArray
     intercept: FloatArray
     dual: FloatArray
+    log_det: float
 
 
 def centred_targets(design: Design, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -39,12 +44,9 @@ def solve(design: Design, Y: FloatArray, alpha: float) -> Fit:
     beyond.
     """
     target, mean = centred_targets(design, Y)
-    if min(design.n_rows, int(design.n_cells[0])) <= DENSE_SIZE:
-        dual = _dense_dual(design, target, alpha)
-    else:
-        Q = krylov(design, target, np.array([alpha]), _TOL)
-        dual = np.stack([Q.solve(t, np.array([alpha]))[:, 0] for t in range(Y.shape[1])], axis=1)
-    return Fit(*weights(design, dual, mean), dual)
+    small = min(design.n_rows, int(design.n_cells[0])) <= DENSE_SIZE
+    dual, log_det = (_dense_dual if small else _krylov_dual)(design, target, alpha)
+    return Fit(*weights(design, dual, mean), dual, log_det)
 
 
 def weights(design: Design, dual: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -56,14 +58,28 @@ def weights(design: Design, dual: FloatArray, mean: FloatArray) -> tuple[FloatAr
     return coef, mean - fitted.sum(axis=0) / design.total_weight
 
 
-def _dense_dual(design: Design, target: FloatArray, alpha: float) -> FloatArray:
-    if design.n_rows <= design.n_cells[0]:
-        K = kernel_matrix(design)
-        K.flat[:: K.shape[0] + 1] += alpha
-        dual: FloatArray = linalg.solve(K, target, assume_a="pos", overwrite_a=True)
-        return dual
-    Phi = dense_features(design)
-    A = Phi.T @ Phi
+def _dense_dual(design: Design, target: FloatArray, alpha: float) -> tuple[FloatArray, float]:
+    primal = design.n_cells[0] < design.n_rows
+    Phi = dense_features(design) if primal else None
+    A = kernel_matrix(design) if Phi is None else Phi.T @ Phi
     A.flat[:: A.shape[0] + 1] += alpha
-    w = linalg.solve(A, Phi.T @ target, assume_a="pos", overwrite_a=True)
-    return (target - Phi @ w) / alpha
+    factor = linalg.cho_factor(A, lower=True, overwrite_a=True)
+    log_det = 2.0 * float(np.log(np.diag(factor[0])).sum())
+    if Phi is None:
+        return linalg.cho_solve(factor, target), log_det
+    dual = (target - Phi @ linalg.cho_solve(factor, Phi.T @ target)) / alpha
+    return dual, log_det + (design.n_rows - A.shape[0]) * float(np.log(alpha))
+
+
+def _krylov_dual(design: Design, target: FloatArray, alpha: float) -> tuple[FloatArray, float]:
+    """Random vectors for the determinant fill up the lanes that a product has anyway."""
+    n_rows, n_outputs = target.shape
+    n_probes = _LANES - n_outputs % _LANES
+    probes = np.random.default_rng(0).choice([-1.0, 1.0], size=(n_rows, n_probes))
+    starts = np.hstack([target, design.centred(probes)])
+    tol = np.repeat([_TOL, _PROBE_TOL], [n_outputs, n_probes])
+    shift = np.array([alpha])
+    Q = krylov(design, starts, shift, tol)
+    dual = np.stack([Q.solve(t, shift)[:, 0] for t in range(n_outputs)], axis=1)
+    logs = [Q.log_quadratic(n_outputs + k, shift)[0] for k in range(n_probes)]
+    return dual, float(np.mean(logs) + design.centre * np.log(alpha))

@@ -14,8 +14,8 @@ from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov
-from mondrian_kernel.ridge.solve import DENSE_SIZE
 
+DENSE_SIZE = 16_000  # 2 GB
 _BLOCK = 2**24  # numbers held at once for a block of new rows, 128 MB
 _RTOL = 1e-6
 

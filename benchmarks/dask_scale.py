@@ -1,0 +1,180 @@
+"""Rows a second, rounds and bytes of a fit on two Dask workers, beside the fit in one place.
+
+    python benchmarks/dask_scale.py speed      # rows a second, rounds, bytes a round
+    python benchmarks/dask_scale.py memory     # data larger than the workers' memory, from Parquet
+
+Each part updates its entry of ``benchmarks/results/dask_scale.json``. Data are drawn block by
+block, so that any number of rows can be asked for.
+"""
+
+import argparse
+import json
+import logging
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster
+
+from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel.dask import DaskMondrianKernelRegressor, blocks
+from mondrian_kernel.dask.growth import BlockGrowth
+
+RESULTS = Path(__file__).parent / "results" / "dask_scale.json"
+LIFETIME, ALPHA = 0.1, 0.1
+
+
+def draw(block, n_rows, n_dims):
+    """Rows and targets of a block, shape (n_rows, n_dims + 1)."""
+    rng = np.random.default_rng(block)
+    X = rng.normal(size=(n_rows, n_dims))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n_rows)
+    return np.c_[X, y]
+
+
+def write_part(block, folder, n_rows, n_dims):
+    names = [f"x{d}" for d in range(n_dims)] + ["y"]
+    frame = pd.DataFrame(draw(block, n_rows, n_dims), columns=names)
+    frame.to_parquet(f"{folder}/part{block:05d}.parquet")
+
+
+def peak_memory():
+    """Largest resident memory of this process so far, in bytes."""
+    with open("/proc/self/status") as status:
+        line = next(line for line in status if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+class Watch:
+    """Counts passes over the data and what growing sends, while a model is fitted."""
+
+    def __init__(self):
+        self.passes, self.seconds, self.growths = 0, 0.0, []
+
+    def __enter__(self):
+        self._compute, self._init = blocks.compute, BlockGrowth.__init__
+
+        def compute(parts):
+            begin = time.perf_counter()
+            out = self._compute(parts)
+            self.passes, self.seconds = self.passes + 1, self.seconds + time.perf_counter() - begin
+            return out
+
+        def init(growth, *args, **kwargs):
+            self._init(growth, *args, **kwargs)
+            self.growths.append(growth)
+
+        blocks.compute, BlockGrowth.__init__ = compute, init
+        return self
+
+    def __exit__(self, *_):
+        blocks.compute, BlockGrowth.__init__ = self._compute, self._init
+
+
+def fit(model, X, y):
+    with Watch() as watch:
+        begin = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - begin
+    growth = watch.growths[-1]
+    return {
+        "rows": int(watch.growths[-1]._count[0]),
+        "seconds": seconds,
+        "rows a second": int(growth._count[0]) / seconds,
+        "cells": int(model.features_.n_cells_),
+        "passes": watch.passes,
+        "seconds a pass": watch.seconds / watch.passes,
+        "rounds of growing": growth.n_rounds,
+        "bytes to a worker in a round": growth.n_bytes[0] / growth.n_rounds,
+        "bytes from a block in a round": growth.n_bytes[1] / growth.n_rounds,
+    }
+
+
+def speed(n_rows, n_dims, n_trees, n_chunks):
+    size = n_rows // n_chunks
+    data = np.vstack([draw(k, size, n_dims) for k in range(n_chunks)])
+    X, y = data[:, :-1].copy(), data[:, -1].copy()
+    out = {"rows": n_rows, "dims": n_dims, "trees": n_trees, "blocks": n_chunks}
+    local = MondrianKernelRegressor(LIFETIME, ALPHA, n_trees, random_state=0)
+    local.fit(X[:500], y[:500])  # compiles
+    begin = time.perf_counter()
+    local.fit(X, y)
+    out["one place, one thread, rows a second"] = n_rows / (time.perf_counter() - begin)
+    with workers("4GB"):
+        rows = da.from_array(X, chunks=(size, -1)).persist()
+        targets = da.from_array(y, chunks=size).persist()
+        for solver in "dense", "lanczos":
+            model = DaskMondrianKernelRegressor(
+                LIFETIME, ALPHA, n_trees, solver=solver, random_state=0
+            )
+            model.fit(rows[: 2 * size], targets[: 2 * size])  # compiles
+            out[solver] = fit(model, rows, targets)
+            difference = np.abs(model.predict(X[:1000]) - local.predict(X[:1000])).max()
+            out[solver]["largest difference of predictions"] = float(difference)
+    return out
+
+
+def memory(n_rows, n_dims, n_trees, n_chunks, limit):
+    with tempfile.TemporaryDirectory() as folder:
+        size = n_rows // n_chunks
+        with dask.config.set(scheduler="sync"):
+            dask.compute(
+                *(dask.delayed(write_part)(k, folder, size, n_dims) for k in range(n_chunks))
+            )
+        with workers(limit) as client:
+            frame = dd.read_parquet(folder)
+            X, y = frame[[f"x{d}" for d in range(n_dims)]], frame["y"]
+            model = DaskMondrianKernelRegressor(
+                LIFETIME, ALPHA, n_trees, solver="dense", random_state=0
+            )
+            out = fit(model, X, y)
+            mean = model.predict(X)
+            error = float(np.sqrt(((mean - y.to_dask_array()) ** 2).mean().compute()))
+            peaks = client.run(peak_memory)
+    size = n_rows * (n_dims + 1) * 8
+    return out | {
+        "bytes of data": size,
+        "memory limit of a worker": dask.utils.parse_bytes(limit),
+        "peak memory of each worker": sorted(peaks.values()),
+        "training error": error,
+    }
+
+
+@contextmanager
+def workers(limit):
+    """Two workers of one thread each."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=limit, dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=["speed", "memory"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--trees", type=int)
+    args = parser.parse_args()
+    if args.part == "speed":
+        result = speed(args.rows or 200_000, 5, args.trees or 50, 8)
+    else:
+        result = memory(args.rows or 9_000_000, 20, args.trees or 10, 240, "600MB")
+    print(json.dumps(result, indent=1))
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps(results | {args.part: result}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main()

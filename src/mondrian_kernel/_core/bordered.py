@@ -1,0 +1,40 @@
+"""Triangular solves in the corner of a larger array, and matches of new rows with old ones."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def matches_between(new, old, out):
+    """Count the trees in which rows share a cell: out (k, N) of int32 cells (k, M) and (N, M)."""
+    for i in range(new.shape[0]):
+        for j in range(old.shape[0]):
+            n = np.int32(0)
+            for m in range(new.shape[1]):
+                n += np.int32(1) if new[i, m] == old[j, m] else np.int32(0)
+            out[i, j] = n
+
+
+@njit(cache=True, nogil=True)
+def solve_lower(L, n, B):
+    """Replace the rows of ``B`` (k, n) by those of B L⁻ᵀ, with L in the corner ``L[:n, :n]``.
+
+    Row by row of L, for eight rows of B at a time, so that L is read k/8 times.
+    """
+    for begin in range(0, B.shape[0], 8):
+        end = min(begin + 8, B.shape[0])
+        for i in range(n):
+            row = L[i, :i]
+            for k in range(begin, end):
+                B[k, i] = (B[k, i] - np.dot(row, B[k, :i])) / L[i, i]
+
+
+@njit(cache=True, nogil=True)
+def solve_upper(L, n, B):
+    """Replace the rows of ``B`` (k, n) by those of B L⁻¹, with L in the corner ``L[:n, :n]``."""
+    for i in range(n - 1, -1, -1):
+        for k in range(B.shape[0]):
+            b = B[k, i] / L[i, i]
+            B[k, i] = b
+            for j in range(i):
+                B[k, j] -= b * L[i, j]

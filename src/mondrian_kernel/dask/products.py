@@ -1,0 +1,64 @@
+r"""Ridge without a matrix: Krylov spaces from products that go through the blocks.
+
+The operator is :math:`A_l = S_l^\top \Phi^\top H \Phi S_l` on the weights of level l, all levels
+at once, so that one pass over the rows advances the solution of every lifetime and every alpha.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from mondrian_kernel.dask.cells import CellBlocks, Part
+from mondrian_kernel.dask.sums import Totals
+from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.ridge.lanczos import krylov
+
+
+class Levels:
+    """Products with A at several levels of coarseness, as :func:`krylov` asks for them.
+
+    Vectors of a level with C_l cells are columns of length C whose entries beyond C_l are 0;
+    ``groups`` (C, L) says in which cell of a level a finest cell lies.
+    """
+
+    def __init__(self, blocks: CellBlocks, totals: Totals, groups: IntArray) -> None:
+        self._blocks, self._groups = blocks, groups
+        self.total_weight = totals.total_weight
+        n_outputs = totals.b.shape[1]
+        self.starts = self._joined(np.tile(totals.b, groups.shape[1]))
+        self._phi = self._joined(np.repeat(totals.phi[:, None], groups.shape[1], axis=1))
+        self._level = np.repeat(np.arange(groups.shape[1]), n_outputs)
+
+    def _joined(self, fine: FloatArray) -> FloatArray:
+        """Sum columns (C, L·k) over the cells of their levels."""
+        n_cells, n_levels = self._groups.shape
+        k = fine.shape[1] // n_levels
+        columns = [
+            np.bincount(self._groups[:, j // k], fine[:, j], minlength=n_cells)
+            for j in range(fine.shape[1])
+        ]
+        return np.stack(columns, axis=1)
+
+    def gram(self, V: FloatArray) -> FloatArray:
+        """``A_l V_l`` for all columns, in one pass over the rows."""
+        fine = np.stack(
+            [V[self._groups[:, level], j] for j, level in enumerate(self._level)], axis=1
+        )
+        (sums,) = self._blocks.sum(_gram, fine)
+        phi = self._phi[:, self._level]
+        out: FloatArray = self._joined(sums) - phi * ((phi * V).sum(axis=0) / self.total_weight)
+        return out
+
+    def solve(self, alphas: FloatArray, tol: float) -> FloatArray:
+        """Weights (C, L, T, A) at every level and alpha; those beyond C_l are 0."""
+        Q = krylov(cast(Any, self), self.starts, alphas, tol)
+        columns = [Q.solve(c, alphas) for c in range(self.starts.shape[1])]
+        shape = self._groups.shape[0], self._groups.shape[1], -1, alphas.size
+        return np.stack(columns, axis=1).reshape(shape)
+
+
+def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
+    design = part.design(W.shape[0])
+    return (design.weights(part.weight[:, None] * design.scores(W)),)

@@ -1,0 +1,135 @@
+"""How a model of scikit-learn begins a stream, continues a fit with one, and shows what it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed
+from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.checks import with_weight
+from mondrian_kernel.stream.filter import Filter
+from mondrian_kernel.stream.means import Means
+from mondrian_kernel.stream.stream import Stream
+
+
+def check_new(model: Any, X: ArrayLike) -> FloatArray:
+    """Validate rows to predict.
+
+    What is plain already is only looked at for its values: scikit-learn's own checks, which find
+    out what else it could be, take longer than a prediction of one row.
+    """
+    if _is_plain(model, X):
+        return X  # type: ignore[return-value]
+    rows: FloatArray = validate_data(model, X, reset=False, dtype=np.float64, order="C")
+    return rows
+
+
+def check_stream(
+    model: Any, X: ArrayLike, y: ArrayLike, *, first: bool, **options: Any
+) -> tuple[FloatArray, NDArray[Any]]:
+    """Validate rows and targets to learn from, as :func:`check_new` does."""
+    if isinstance(X, list) and isinstance(y, list):
+        X, y = np.array(X), np.array(y)
+    if not first and _is_plain(model, X):
+        t = np.asarray(y)
+        if t.shape == X.shape[:1] and t.dtype.kind in "fiu" and np.isfinite(t).all():  # type: ignore[union-attr]
+            return X, t  # type: ignore[return-value]
+    rows, targets = validate_data(model, X, y, reset=first, dtype=np.float64, order="C", **options)
+    return rows, targets
+
+
+def _is_plain(model: Any, X: Any) -> bool:
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.flags.c_contiguous
+        and X.shape[0] > 0
+        and X.shape[1] == model.n_features_in_
+        and "feature_names_in_" not in model.__dict__
+        and bool(np.isfinite(X).all())
+    )
+
+
+def stream_rows(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the rows whose weight is not zero, with their weights."""
+    rows, Y, weight = with_weight(rows, Y, weight)
+    return rows, np.ascontiguousarray(Y), np.ones(rows.shape[0]) if weight is None else weight
+
+
+def begin_stream(model: Any, blank: Filter | Means, n_dims: int) -> Stream:
+    """Return the stream of a model that has not been fitted."""
+    check_budget(model.max_cells, model.n_estimators)
+    return Stream.begin(
+        blank, n_dims, model.n_estimators, model.lifetime, model.scale,
+        draw_seed(model.random_state),
+    )  # fmt: skip
+
+
+def continue_stream(model: Any, learner: Filter | Means) -> Stream:
+    """Return the stream that goes on from a fitted model, at its width and scale."""
+    return Stream.after(learner, model.features_._stream(), model.scale_)
+
+
+def own_features(model: Any, lifetime: float) -> MondrianFeatures:
+    """Return features that online learning may change; those of a fit others may hold as well."""
+    features: MondrianFeatures | None = model.__dict__.get("features_")
+    if features is None:
+        features = MondrianFeatures(
+            lifetime, model.n_estimators, max_cells=model.max_cells, n_jobs=model.n_jobs
+        )
+        features.n_features_in_ = model.n_features_in_
+    elif "_online" not in features.__dict__:
+        features = copy.copy(features)
+    return features
+
+
+@contextmanager
+def all_or_nothing(model: Any, undo: Callable[[], None]) -> Iterator[None]:
+    """If anything fails, undo what was learnt and put the model back as it was."""
+    before = dict(model.__dict__)
+    features: MondrianFeatures | None = before.get("features_")
+    online, rung = None, 0
+    if features is not None and "_online" in features.__dict__:
+        online = features._online
+        rung = int(np.flatnonzero(online.rungs == features.lifetime_)[0])
+    try:
+        yield
+    except BaseException:
+        undo()
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        if features is not None and online is not None:
+            features._follow(online, rung)
+        raise
+
+
+def learn_and_show(
+    model: Any,
+    stream: Stream,
+    rows: tuple[FloatArray, FloatArray, FloatArray],
+    attributes: Callable[[Stream], dict[str, Any]],
+) -> None:
+    """Let the stream of a model learn from rows, and show it: all of it or nothing."""
+    with all_or_nothing(model, stream.rollback):
+        stream = stream.learn(*rows, model.max_cells)
+        show(model, stream, **attributes(stream))
+
+
+def show(model: Any, stream: Stream, **attributes: Any) -> None:
+    """Set the attributes of a model to those of its stream, all at once."""
+    features = own_features(model, float(stream.rungs[stream.best]))
+    features._follow(stream.online, stream.best)
+    model.__dict__.update(
+        _stream=stream, features_=features, lifetime_=features.lifetime_, scale_=stream.scale,
+        path_=model.__dict__.get("path_"), **attributes,
+    )  # fmt: skip

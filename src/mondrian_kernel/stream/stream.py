@@ -1,0 +1,278 @@
+"""A stream of rows: trees that grow, a learner at each width, and the width that does best."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from mondrian_kernel.features import MondrianFeatures, check_more_ranges
+from mondrian_kernel.partition.online import OnlineTrees
+from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.stream.filter import Filter
+from mondrian_kernel.stream.means import Means
+
+STREAM_ALPHA = 0.1
+WARM_UP = 1024
+WINDOW = 1024
+# Times the inverse of the mean distance of rows from their mean.
+FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+
+
+_Rows = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(eq=False)
+class Stream:
+    r"""What was learnt from the rows of a stream, which are taken once and forgotten: mutable.
+
+    *Width.* Where no lifetime is given a ladder of five lives on the same trees, each twice the one
+    below, with a learner on each. A row costs what it costs at the top, where it is put into the
+    trees, and O(M) for each rung. The rung that predicts is the one with the least loss on rows
+    that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over about
+    1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs: the
+    trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts with
+    the weights of the one below, and the lowest rung is dropped; not any more, however, when there
+    are ``max_cells`` cells.
+
+    *Scale.* Trees need inputs on a scale that stays. If it is to be taken from the rows, or the
+    ladder is, the first 1024 rows are kept. At 1, 2, 4, ... and 1024 rows both are taken anew from
+    all rows so far, which are then learnt again from the beginning; then both stand and the rows
+    are forgotten.
+
+    What is learnt depends on the rows in their order and, as long as the ladder does not climb, not
+    on how they are split into batches. It climbs at the end of a batch, of a part of 1024 rows if
+    the batch is larger.
+
+    Parameters
+    ----------
+    blank : Filter or Means
+        A learner that has seen nothing.
+    lifetime : float or None
+        Lifetime, or None for a ladder.
+    scale_rule : "std" or ndarray of shape (D,)
+        What inputs are divided by: their standard deviation, or these numbers.
+    seed : int
+        Seed of the trees.
+    trees, column, stop, rungs
+        As of :class:`OnlineTrees`.
+    learners : list
+        A learner for each rung.
+    error : ndarray of shape (R,)
+        Running mean of the loss at each rung.
+    scale : ndarray of shape (D,)
+        What inputs are divided by at present.
+    kept : tuple of ndarrays or None
+        Rows, targets and weights while the scale may change.
+    n_rows : int
+        Number of rows learnt from.
+    """
+
+    blank: Filter | Means
+    lifetime: float | None
+    scale_rule: Any
+    seed: int
+    trees: Trees
+    column: IntArray
+    stop: FloatArray
+    rungs: FloatArray
+    learners: list[Any]
+    error: FloatArray
+    scale: FloatArray
+    kept: _Rows | None
+    n_rows: int = 0
+
+    @classmethod
+    def begin(
+        cls,
+        blank: Filter | Means,
+        n_dims: int,
+        n_trees: int,
+        lifetime: float | str,
+        scale: Any,
+        seed: int,
+    ) -> Stream:
+        """Return a stream that has seen nothing; ``lifetime`` and ``scale`` as of a model."""
+        auto = isinstance(lifetime, str)
+        rule: Any = scale
+        if not isinstance(scale, str):
+            rule = dim_scale(scale, np.empty((1, n_dims)), None)
+        warms_up = auto or isinstance(rule, str)
+        kept = (np.empty((0, n_dims)), np.empty((0, blank.n_outputs)), np.empty(0))
+        trees = OnlineTrees.empty(n_dims, n_trees, 1.0 if auto else float(lifetime), seed)
+        return cls(
+            blank, None if auto else float(lifetime), rule, seed, trees.freeze(), trees.column,
+            trees.stop, trees.rungs, [blank.fresh()], np.zeros(1),
+            np.ones(n_dims) if isinstance(rule, str) else rule, kept if warms_up else None,
+        )  # fmt: skip
+
+    @classmethod
+    def after(cls, learner: Filter | Means, online: OnlineTrees, scale: FloatArray) -> Stream:
+        """Return a stream that goes on from a learner at the first rung of trees, at its lifetime.
+
+        The trees may have run further than that; rungs without a learner are of no use to it.
+        """
+        return cls(
+            learner.fresh(), float(online.rungs[0]), scale, online.seed, online.snapshot(),
+            online.column.copy(), online.stop.copy(),
+            online.rungs, [learner], np.zeros(1), scale, None, online.n_rows,
+        )  # fmt: skip
+
+    def learn(
+        self, X: FloatArray, Y: FloatArray, sample_weight: FloatArray, max_cells: int | None
+    ) -> Stream:
+        """Learn from rows, all of them or, if anything fails, none.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows, not scaled.
+        Y : ndarray of shape (n, K)
+            Targets.
+        sample_weight : ndarray of shape (n,)
+            Positive weights.
+        max_cells : int or None
+            Bound on the number of cells of all trees.
+
+        Returns
+        -------
+        stream : Stream
+            This one or, if the batch goes past a row where it was to be changed as a whole, a copy
+            that was.
+        """
+        self.__dict__.pop("_before", None)  # the batch before is not to be taken back any more
+        n = X.shape[0]
+        rows = (X, Y, sample_weight)
+        if self.kept is None and n <= WINDOW:
+            self._take(rows, max_cells, None)
+            return self
+        if self.kept is not None and self.n_rows + n < 2 ** self.n_rows.bit_length():
+            self._take(rows, max_cells, _joined(self.kept, rows))
+            return self
+        new = copy.deepcopy(self)
+        if new.kept is not None:
+            rows = _joined(new.kept, rows)
+            n_first = min(2 ** (rows[0].shape[0].bit_length() - 1), WARM_UP)
+            new.kept = rows if n_first < WARM_UP else None
+            new._build(_part(rows, 0, n_first), max_cells)
+            rows = _part(rows, n_first, None)
+        for begin in range(0, rows[0].shape[0], WINDOW):
+            new._take(_part(rows, begin, begin + WINDOW), max_cells, new.kept)
+        return new
+
+    def rollback(self) -> None:
+        """Take back the last batch of at most 1024 rows; a second time nothing happens."""
+        before = self.__dict__.pop("_before", None)
+        if before is None:
+            return
+        online, n_rows, state = before
+        online.rollback(n_rows)
+        for learner in state["learners"]:
+            learner.rollback()
+        self._show(online, **state)
+
+    @property
+    def best(self) -> int:
+        """The rung that predicts."""
+        return int(np.argmin(self.error))
+
+    @property
+    def learner(self) -> Any:
+        """The learner that predicts."""
+        return self.learners[self.best]
+
+    @property
+    def online(self) -> OnlineTrees:
+        """The trees, growing."""
+        online: OnlineTrees | None = self.__dict__.get("_online")
+        if online is None:
+            online = OnlineTrees.from_trees(
+                self.trees, self.seed, self.rungs, self.column, self.stop
+            )
+            self._show(online)
+        return online
+
+    def _show(self, online: OnlineTrees, **state: Any) -> None:
+        """Set the fields to the present state, all at once."""
+        self.__dict__.update(
+            _online=online, trees=online.freeze(), column=online.column, stop=online.stop,
+            rungs=online.rungs, **state,
+        )  # fmt: skip
+
+    def _build(self, rows: _Rows, max_cells: int | None) -> None:
+        """Take scale and ladder from rows and learn from them, from the beginning."""
+        X, _, sample_weight = rows
+        self.scale = dim_scale(self.scale_rule, X, sample_weight)
+        rungs = np.array([self.lifetime])
+        if self.lifetime is None:
+            spread = (X / self.scale).std(axis=0).sum()
+            rungs = FIRST_RUNGS / (spread if spread > 0 else 1.0)
+        n_trees = self.trees.n_trees
+        self._show(OnlineTrees.empty(X.shape[1], n_trees, float(rungs[-1]), self.seed, rungs))
+        self.learners = [self.blank.fresh() for _ in rungs]
+        self.error, self.n_rows = np.zeros(rungs.size), 0
+        self._take(rows, max_cells, self.kept)
+
+    def _take(self, rows: _Rows, max_cells: int | None, kept: _Rows | None) -> None:
+        """Learn from rows; if anything fails, nothing has changed."""
+        from mondrian_kernel._core.filter import forget
+
+        X, Y, sample_weight = rows
+        X = X / self.scale
+        check_more_ranges(self.trees, X)
+        online, error, n_rows = self.online, self.error.copy(), self.n_rows + X.shape[0]
+        state = {name: getattr(self, name) for name in ("error", "n_rows", "kept", "learners")}
+        for learner in self.learners:
+            learner.commit()
+        self._before = online, online.n_rows, state
+        try:
+            leaf = online.extend(X, max_cells)
+            at_rung = zip(online.column, online.n_cells.tolist(), online.origin, strict=True)
+            losses = [
+                learner.learn(column[leaf], n_cells, origin, Y, sample_weight)
+                for learner, (column, n_cells, origin) in zip(self.learners, at_rung, strict=False)
+            ]
+            forget(np.array(losses), self.n_rows, WINDOW, error)
+            new = online, self.learners, error
+            if self.lifetime is None and n_rows // WINDOW > self.n_rows // WINDOW:
+                new = _climbed(*new, max_cells)
+            self._show(new[0], learners=new[1], error=new[2], n_rows=n_rows, kept=kept)
+        except BaseException:
+            self.rollback()
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def rows_per_cell(features: MondrianFeatures) -> FloatArray:
+    """Count the rows in each cell, (C,)."""
+    trees, column = features.trees_, features._cells.column
+    whole = (column >= 0) & ((trees.parent < 0) | (column[trees.parent] < 0))
+    counts = np.zeros(features.n_cells_)
+    counts[column[whole]] = trees.count[whole]
+    return counts
+
+
+def _climbed(
+    online: OnlineTrees, learners: list[Any], error: FloatArray, max_cells: int | None
+) -> tuple[OnlineTrees, list[Any], FloatArray]:
+    """Where the top rung is the best, put one above it and drop the lowest."""
+    top = len(learners) - 1
+    full = max_cells is not None and online.n_cells[top] >= max_cells
+    if full or int(np.argmin(error)) != top:
+        return online, learners, error
+    new = copy.deepcopy(learners[top])
+    above = online.deeper(2.0 * online.lifetime)
+    return above, [*learners[1:], new], np.append(error[1:], error[top])
+
+
+def _joined(a: _Rows, b: _Rows) -> Any:
+    return tuple(np.concatenate(parts) for parts in zip(a, b, strict=True))
+
+
+def _part(rows: _Rows, begin: int, end: int | None) -> Any:
+    return tuple(part[begin:end] for part in rows)

@@ -1,0 +1,1 @@
+"""Tables from files, and models that hold how their columns were encoded."""

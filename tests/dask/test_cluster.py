@@ -1,0 +1,177 @@
+"""The same models from a cluster of processes, and what happens when parts of it are lost."""
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mondrian_kernel import MondrianFeatures, MondrianKernelClassifier, MondrianKernelRegressor
+from mondrian_kernel.dask import (
+    DaskMondrianFeatures,
+    DaskMondrianKernelClassifier,
+    DaskMondrianKernelRegressor,
+)
+
+distributed = pytest.importorskip("distributed")
+
+rng = np.random.default_rng(0)
+ROWS = rng.normal(size=(900, 3))
+TARGETS = np.sin(ROWS[:, 0]) + ROWS[:, 1] + 0.1 * rng.normal(size=900)
+
+
+def in_chunks(a, n_chunks):
+    return da.from_array(a, chunks=(-(-len(a) // n_chunks),) + (-1,) * (a.ndim - 1))
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        dask.config.set({"distributed.scheduler.no-workers-timeout": "60s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_same_trees_from_processes(client, n_chunks):
+    local = MondrianFeatures(0.7, 10, random_state=0).fit(ROWS)
+    features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(in_chunks(ROWS, n_chunks))
+    for name in "left", "dim", "loc", "time", "lower", "upper", "count":
+        assert_array_equal(getattr(features.trees_, name), getattr(local.trees_, name))
+    Phi = features.transform(in_chunks(ROWS, n_chunks)).compute()
+    assert (Phi != local.transform(ROWS)).nnz == 0
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+def test_same_regression_from_processes(client, solver):
+    local = MondrianKernelRegressor(0.3, 5.0, 10, random_state=0).fit(ROWS, TARGETS)
+    model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
+    model.fit(in_chunks(ROWS, 4), in_chunks(TARGETS, 4))
+    tol = 1e-8 if solver == "dense" else 1e-6
+    assert_allclose(model.predict(in_chunks(ROWS, 3)).compute(), local.predict(ROWS), atol=tol)
+
+
+def test_same_classes_from_processes(client):
+    y = TARGETS > 0
+    local = MondrianKernelClassifier(0.5, 0.1, 10, random_state=0).fit(ROWS, y)
+    model = DaskMondrianKernelClassifier(0.5, 0.1, 10, random_state=0)
+    P = model.fit(in_chunks(ROWS, 4), in_chunks(y, 4)).predict_proba(in_chunks(ROWS, 3))
+    assert_allclose(P.compute(), local.predict_proba(ROWS), atol=0.02)
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
+    """A worker is killed in the middle, with its share of all that is kept on workers."""
+    model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
+    X, y = in_chunks(ROWS, 5), in_chunks(TARGETS, 5)
+    expected = model.fit(X, y).coef_
+    from mondrian_kernel.dask import blocks
+
+    compute, n_passes, victims = blocks.compute, 0, []
+
+    def compute_and_kill(parts):
+        nonlocal n_passes
+        n_passes += 1
+        if n_passes == (4 if solver == "dense" else 14):
+            address, pid = next(iter(client.run(os.getpid).items()))
+            os.kill(pid, signal.SIGKILL)
+            victims.append(address)
+        return compute(parts)
+
+    monkeypatch.setattr(blocks, "compute", compute_and_kill)
+    assert_array_equal(model.fit(X, y).coef_, expected)
+    assert len(victims) == 1
+    assert n_passes > 5
+    client.wait_for_workers(2)
+    assert victims[0] not in client.run(os.getpid)
+
+
+def test_what_does_not_pickle_is_named(client, caplog):
+    caplog.set_level(logging.CRITICAL + 1, logger="distributed.protocol.pickle")
+    lock = threading.Lock()
+    X = in_chunks(ROWS, 3).map_blocks(lambda block: block if lock else None, dtype=float)
+    with pytest.raises(TypeError, match=r"cannot be sent to workers: cannot pickle '_thread.lock'"):
+        DaskMondrianFeatures().fit(X)
+
+
+def test_errors_of_the_rows_come_through(client):
+    X = da.where(in_chunks(ROWS, 3) > 2.0, np.nan, in_chunks(ROWS, 3))
+    with pytest.raises(ValueError, match="X holds NaN"):
+        DaskMondrianFeatures().fit(X)
+
+
+def test_dask_ml_maps_blocks(client):
+    wrappers = pytest.importorskip("dask_ml.wrappers")
+    local = MondrianKernelRegressor(0.5, 0.1, 10, random_state=0)
+    model = wrappers.ParallelPostFit(local).fit(ROWS, TARGETS)
+    lazy = model.predict(in_chunks(ROWS, 3))
+    assert_array_equal(lazy.compute(), local.fit(ROWS, TARGETS).predict(ROWS))
+
+
+def test_joblib_sends_fits_to_the_cluster(client):
+    import joblib
+    from sklearn.model_selection import cross_val_score
+
+    model = MondrianKernelRegressor(0.5, 0.1, 10, random_state=0)
+    expected = cross_val_score(model, ROWS, TARGETS, cv=3)
+    with joblib.parallel_config(backend="dask"):
+        assert_array_equal(cross_val_score(model, ROWS, TARGETS, cv=3, n_jobs=-1), expected)
+        trees = MondrianFeatures(0.7, 10, random_state=0, n_jobs=-1).fit(ROWS).trees_
+    assert_array_equal(trees.loc, MondrianFeatures(0.7, 10, random_state=0).fit(ROWS).trees_.loc)
+
+
+SCHEDULER = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None) as scheduler:
+        async with Worker(scheduler.address, nthreads=1, dashboard_address=None):
+            print(scheduler.address, flush=True)
+            await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+
+def test_a_lost_scheduler_is_an_error(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    logger = logging.getLogger("distributed.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    client = distributed.Client(process.stdout.readline().strip())
+    try:
+        killer = threading.Timer(1.0, process.kill)
+        X = in_chunks(ROWS, 3).map_blocks(_slowly, dtype=float)
+        killer.start()
+        with pytest.raises(RuntimeError, match="scheduler was lost"):
+            DaskMondrianFeatures(1.0, 10).fit(X)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        with contextlib.suppress(TimeoutError):
+            client.close(timeout=1)
+        logger.setLevel(level)
+
+
+def _slowly(block):
+    time.sleep(0.5)
+    return block

@@ -1,0 +1,81 @@
+"""Paths through blocks are paths in one place."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mondrian_kernel import lifetime_path
+from mondrian_kernel.dask import sums as sums_module
+from mondrian_kernel.dask.blocks import Blocks
+from mondrian_kernel.dask.cells import CellBlocks
+from mondrian_kernel.dask.path import block_path, cell_nodes
+from mondrian_kernel.dask.sums import sum_rows
+from mondrian_kernel.dask.targets import Centred
+from mondrian_kernel.features import MondrianFeatures, draw_seed
+
+rng = np.random.default_rng(0)
+ROWS = rng.normal(size=(500, 3))
+TARGETS = np.c_[np.sin(ROWS[:, 0]), ROWS[:, 1] + 0.1 * rng.normal(size=500)]
+WEIGHTS = rng.uniform(0.5, 2.0, size=500)
+HELD_OUT = rng.uniform(size=500) < 0.2
+LIFETIMES, ALPHAS = np.array([0.0, 0.1, 0.2, 0.4]), np.logspace(-2, 0, 3)
+
+
+def in_blocks(a):
+    return da.from_array(a, chunks=(170,) + (-1,) * (a.ndim - 1))
+
+
+@pytest.mark.parametrize(("solver", "rtol"), [("dense", 1e-8), ("lanczos", 1e-2)])
+def test_path(solver, rtol):
+    path = lifetime_path(
+        ROWS[~HELD_OUT], TARGETS[~HELD_OUT], validation=(ROWS[HELD_OUT], TARGETS[HELD_OUT]),
+        sample_weight=WEIGHTS[~HELD_OUT], lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15,
+        solver="dense", random_state=2,
+    )  # fmt: skip
+    blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
+    masks = np.split(HELD_OUT, [170, 340])
+    found = block_path(
+        blocks.some([~mask for mask in masks]), blocks.some(masks), draw_seed(2),
+        lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15, solver=solver, keep_cells=True,
+    )  # fmt: skip
+    assert_array_equal(found.lifetimes, path.lifetimes)
+    assert_array_equal(found.n_cells, path.n_cells)
+    assert_allclose(found.train_error, path.train_error, rtol=rtol)
+    assert_allclose(found.validation_error, path.validation_error, rtol=rtol)
+    for name in "log_marginal_likelihood", "log_marginal_likelihood_paper":
+        if solver == "dense":
+            assert_allclose(getattr(found, name), getattr(path, name), rtol=rtol)
+        else:
+            assert np.isnan(getattr(found, name)).all()
+
+
+def test_coarsened_sums_are_those_of_coarser_cells():
+    features = MondrianFeatures(0.5, 10, random_state=0).fit(ROWS)
+    blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
+    target = Centred(TARGETS.mean(axis=0))
+    fine = sum_rows(CellBlocks(blocks, features, target, keep=False))
+    coarse = features.at(0.2)
+    expected = sum_rows(CellBlocks(blocks, coarse_fit(0.2), target, keep=False))
+    found = fine.coarsened(coarse._cells.column[cell_nodes(features)])
+    for name in "A", "b", "phi":
+        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
+
+
+def coarse_fit(lifetime):
+    return MondrianFeatures(lifetime, 10, random_state=0).fit(ROWS)
+
+
+@pytest.mark.parametrize("panel", [2**22, 2000, 1])
+def test_sums_are_those_of_dense_features(panel, monkeypatch):
+    monkeypatch.setattr(sums_module, "_PANEL", panel)
+    features = coarse_fit(0.5)
+    Phi = features.transform(ROWS).toarray()
+    total = WEIGHTS.sum()
+    Psi, Y = Phi - WEIGHTS @ Phi / total, TARGETS - WEIGHTS @ TARGETS / total
+    blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
+    sums = sum_rows(CellBlocks(blocks, features, Centred(np.ones(2)), keep=False))
+    assert_allclose(sums.A, Psi.T @ (WEIGHTS[:, None] * Psi), atol=1e-10)
+    assert_allclose(sums.b, Psi.T @ (WEIGHTS[:, None] * Y), atol=1e-10)
+    assert_allclose(sums.square, WEIGHTS @ Y**2)
+    assert_allclose(sums.mean, WEIGHTS @ TARGETS / total - 1.0)
