@@ -40,8 +40,9 @@ def test_columns_may_be_numbered_in_any_order():
 
 def test_bad_cells_are_refused():
     cells = np.array([[0, 1], [1, 2]], np.int32)
-    with pytest.raises(ValueError, match="Two slots of cells share a column"):
-        Design(cells, None, 3).gram(np.ones((2, 1)))
+    for values in (None, np.ones((2, 2))):
+        with pytest.raises(ValueError, match=r"Two (trees|slots of cells) share a c"):
+            Design(cells, values, 3).gram(np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"outside \[0, 2\)"):
         Design(cells, None, 2)
     with pytest.raises(ValueError, match="differ"):

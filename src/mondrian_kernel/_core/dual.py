@@ -35,49 +35,27 @@ def localise(cells, owner, local, sizes):
 
 
 @njit(cache=True, nogil=True)
-def gram(local, values, constant, sizes, V, begin, end, out):
+def gram(local, values, sizes, V, begin, end, out):
     """Add Σ_m Φ_m Φ_mᵀ V over the slots begin ≤ m < end to ``out``, both (N, K).
 
     ``local`` and ``values`` are (M, N), as :func:`localise` leaves them. A slot's part of ΦᵀV stays
     in the cache: the whole of it, (C, K), is never formed.
     """
     n_rows, n_outputs = V.shape
-    unit = values.size == 0
-    square = constant * constant
     most = 1
     for m in range(begin, end):
         most = max(most, sizes[m])
     sums = np.empty((most, n_outputs))
     for m in range(begin, end):
         sums[: sizes[m]] = 0.0
-        if unit and n_outputs == 1:
-            for i in range(n_rows):
-                sums[local[m, i], 0] += V[i, 0]
-            for c in range(sizes[m]):
-                sums[c, 0] *= square
-            for i in range(n_rows):
-                out[i, 0] += sums[local[m, i], 0]
-        elif unit:
-            for i in range(n_rows):
-                c = local[m, i]
-                for k in range(n_outputs):
-                    sums[c, k] += V[i, k]
-            for c in range(sizes[m]):
-                for k in range(n_outputs):
-                    sums[c, k] *= square
-            for i in range(n_rows):
-                c = local[m, i]
-                for k in range(n_outputs):
-                    out[i, k] += sums[c, k]
-        else:
-            for i in range(n_rows):
-                c, v = local[m, i], values[m, i]
-                for k in range(n_outputs):
-                    sums[c, k] += v * V[i, k]
-            for i in range(n_rows):
-                c, v = local[m, i], values[m, i]
-                for k in range(n_outputs):
-                    out[i, k] += v * sums[c, k]
+        for i in range(n_rows):
+            c, v = local[m, i], values[m, i]
+            for k in range(n_outputs):
+                sums[c, k] += v * V[i, k]
+        for i in range(n_rows):
+            c, v = local[m, i], values[m, i]
+            for k in range(n_outputs):
+                out[i, k] += v * sums[c, k]
 
 
 @njit(cache=True, nogil=True)

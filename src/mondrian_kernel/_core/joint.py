@@ -18,13 +18,14 @@ from numba import njit
 def join(cells, n_cells, limit, joint, first, before, cell):
     """Join trees into runs while these have at most ``limit`` entries in their last tree.
 
-    Parameters: cells int32 (N, M), a cell belonging to one tree only; joint int32 (M, N), whose
-    row ``r`` is set to the entries of the rows in run ``r``; first int64 (M + 1,), set to the first
-    entry of each run; before, cell int32 (size,). Returns the numbers of runs and of entries, the
-    latter -1 where ``size`` was too small.
+    Parameters: cells int32 (N, M); joint int32 (M, N), whose row ``r`` is set to the entries of
+    the rows in run ``r``; first int64 (M + 1,), set to the first entry of each run; before, cell
+    int32 (size,). Returns the numbers of runs and of entries, the latter -1 where ``size`` was too
+    small and -2 where two trees share a cell.
     """
     n_rows, n_trees = cells.shape
     own = np.full(n_cells, -1, np.int32)  # number of a cell within its tree
+    tree = np.empty(n_cells, np.int32)
     listed = np.empty(n_rows, np.int32)
     chosen = np.empty(n_rows, np.int32)
     table = np.full(1, -1, np.int32)
@@ -34,9 +35,11 @@ def join(cells, n_cells, limit, joint, first, before, cell):
         for i in range(n_rows):
             c = cells[i, m]
             if own[c] < 0:
-                own[c] = n_own
+                own[c], tree[c] = n_own, m
                 listed[n_own] = c
                 n_own += 1
+            elif tree[c] != m:
+                return runs, -2
         if size + n_rows > before.size:
             return runs, -1
         fits = False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel.partition.runs import Runs, join_trees
 from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
 
 # Partial sums over this many groups of slots are added in order, so that threads change nothing.
@@ -76,6 +79,9 @@ class Design:
         """Return Φ Φᵀ V, shape (N, K); no two slots may share a column."""
         from mondrian_kernel._core.dual import gram
 
+        if self.values is _NO_VALUES:
+            W = self._runs.scatter(V, self.n_cells, self.n_jobs)
+            return self._runs.gather(W, np.full(self.n_rows, self.constant**2), self.n_jobs)
         local, values, sizes = self._by_slot()
         edges = np.linspace(0, self.n_slots, _GROUPS + 1).astype(int)
         V = np.ascontiguousarray(V)
@@ -84,7 +90,7 @@ class Design:
             parts = []
             for g in range(begin, end):
                 part = np.zeros_like(V)
-                gram(local, values, self.constant, sizes, V, edges[g], edges[g + 1], part)
+                gram(local, values, sizes, V, edges[g], edges[g + 1], part)
                 parts.append(part)
             return parts
 
@@ -93,6 +99,10 @@ class Design:
             first += part
         out: FloatArray = first
         return out
+
+    @cached_property
+    def _runs(self) -> Runs:
+        return join_trees(self.cells, self.n_cells)
 
     def _by_slot(self) -> _Slots:
         from mondrian_kernel._core.dual import localise

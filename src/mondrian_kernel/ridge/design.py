@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.ridge.runs import Runs, join_trees
+from mondrian_kernel.partition.runs import Runs, join_trees
 
 
 class Design:

@@ -71,10 +71,12 @@ def join_trees(cells: IntArray, n_cells: int) -> Runs:
     joint, first = np.empty((n_trees, n_rows), np.int32), np.empty(n_trees + 1, np.int64)
     size = -1
     room = 4 * n_rows
-    while size < 0:
+    while size == -1:
         room = min(4 * room, n_rows * (n_trees + 1))
         before, cell = np.empty(room, np.int32), np.empty(room, np.int32)
         n_runs, size = join(cells, n_cells, limit, joint, first, before, cell)
+    if size == -2:
+        raise ValueError("Two trees share a cell.")
     return Runs(
         joint[:n_runs].copy(), first[: n_runs + 1].copy(), before[:size].copy(), cell[:size].copy()
     )

@@ -1,0 +1,70 @@
+"""Products through runs of trees against sparse matrices."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import mondrian_kernel.partition.runs as module
+from mondrian_kernel.partition.runs import join_trees
+
+
+def table(n_rows, n_trees, n_choices, rng):
+    """Cells of rows, those of different trees apart, in shuffled numbering; and how many."""
+    cells = rng.integers(n_choices, size=(n_rows, n_trees)) + n_choices * np.arange(n_trees)
+    n_cells = n_choices * n_trees  # some of them without a row
+    return rng.permutation(n_cells)[cells].astype(np.int32), n_cells
+
+
+def matrix(cells, n_cells):
+    n_rows, n_trees = cells.shape
+    rows = np.repeat(np.arange(n_rows), n_trees)
+    return sparse.csr_matrix((np.ones(cells.size), (rows, cells.ravel())), (n_rows, n_cells))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 60), st.integers(1, 12), st.integers(1, 9), st.integers(1, 19),
+    st.floats(0.01, 1.0), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
+    rng = np.random.default_rng(seed)
+    cells, n_cells = table(n_rows, n_trees, n_choices, rng)
+    Phi, scale = matrix(cells, n_cells), rng.uniform(size=n_rows)
+    V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SHARE", share)
+        runs = join_trees(cells, n_cells)
+    assert_allclose(runs.scatter(V, n_cells, None), Phi.T @ V, atol=1e-12)
+    assert_allclose(runs.gather(W, scale, None), scale[:, None] * (Phi @ W), atol=1e-12)
+
+
+def test_rows_that_share_their_cells_are_one_entry():
+    cells, n_cells = table(20, 5, 3, np.random.default_rng(0))
+    runs = join_trees(np.tile(cells, (50, 1)), n_cells)
+    assert runs.joint.shape[0] == 1
+    assert np.unique(runs.joint).size == np.unique(cells, axis=0).shape[0]
+
+
+def test_a_run_ends_where_too_many_rows_differ():
+    rng = np.random.default_rng(0)
+    cells, n_cells = table(2000, 30, 4, rng)
+    runs = join_trees(cells, n_cells)
+    assert 1 < runs.joint.shape[0] < 30
+    assert all(np.unique(joint).size <= module._SHARE * 2000 for joint in runs.joint)
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(1)
+    cells, n_cells = table(20_000, 60, 6, rng)
+    runs, V = join_trees(cells, n_cells), rng.normal(size=(20_000, 8))
+    W, ones = runs.scatter(V, n_cells, 1), np.ones(20_000)
+    assert_array_equal(runs.scatter(V, n_cells, 3), W)
+    assert_array_equal(runs.gather(W, ones, 3), runs.gather(W, ones, 1))
+
+
+def test_trees_that_share_a_cell_are_refused():
+    with pytest.raises(ValueError, match="Two trees share a cell"):
+        join_trees(np.array([[0, 1], [1, 2]], np.int32), 3)
