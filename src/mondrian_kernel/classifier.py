@@ -23,8 +23,8 @@ from mondrian_kernel.gradient.batch import minimise
 from mondrian_kernel.gradient.losses import LOSSES, encode, probabilities
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal
-from mondrian_kernel.path.choose import Verbose
 from mondrian_kernel.path.loss_path import choose_loss_width
+from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.scaling import dim_scale
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.model import (

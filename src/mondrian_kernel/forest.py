@@ -27,8 +27,8 @@ from mondrian_kernel.classes import (
 from mondrian_kernel.features import MondrianFeatures, _csr, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, with_weight
-from mondrian_kernel.path.choose import Verbose
 from mondrian_kernel.path.forest_path import choose_forest_width
+from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.scaling import dim_scale
 from mondrian_kernel.stream.means import Means
 from mondrian_kernel.stream.model import (

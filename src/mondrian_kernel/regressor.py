@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal, with_weight
-from mondrian_kernel.path.choose import Verbose, choose_width
+from mondrian_kernel.path.choose import choose_width
 from mondrian_kernel.path.mixture import WidthMixture, likely_widths, width_posterior
 from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
@@ -186,8 +187,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         lifetime, alpha, path = choose_width(
             rows, Y, weight, seed, lifetime="auto" if average else self.lifetime,
             alpha=self.alpha, n_estimators=self.n_estimators,
-            criterion="evidence" if average else self.criterion, solver=self.solver, n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            criterion="evidence" if average else self.criterion, solver=self.solver,
+            n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
         lifetimes, weights = np.array([lifetime]), np.ones(1)
         if average:

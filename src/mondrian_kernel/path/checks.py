@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
         return DEFAULT_ALPHAS.copy()
-    out: FloatArray = np.unique(check_array(alphas, ensure_2d=False, dtype=np.float64))
+    out: FloatArray = np.unique(
+        check_array(np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64)
+    )
     if out.size == 0 or out.min() <= 0:
         raise ValueError(f"alphas must be positive, got {alphas!r}.")
     return out
@@ -39,22 +42,33 @@ def check_options(
     validation: object,
     max_lifetime: float | None,
     n_lifetimes: int,
+    tol: float,
 ) -> None:
     """Refuse what no path can be made of, before any work is done."""
     if criterion not in CRITERIA:
         raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
     if solver not in ("auto", "dense", "lanczos"):
-        raise ValueError(f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}.")
+        raise ValueError(f"solver must be 'auto', 'dense', 'lanczos' or 'sgd', got {solver!r}.")
     if criterion == "holdout" and validation is None:
         raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
-    if max_lifetime is not None and not max_lifetime > 0:
-        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
-    if n_lifetimes < 1:
-        raise ValueError(f"n_lifetimes must be at least 1, got {n_lifetimes}.")
+    if validation is not None and not (isinstance(validation, tuple) and len(validation) == 2):
+        raise ValueError("validation must be a pair (X, y).")
+    if max_lifetime is not None and not (isinstance(max_lifetime, Real) and max_lifetime > 0):
+        raise ValueError(f"max_lifetime must be positive, got {max_lifetime!r}.")
+    if not (isinstance(n_lifetimes, Integral) and n_lifetimes >= 1):
+        raise ValueError(f"n_lifetimes must be a whole number, at least 1, got {n_lifetimes!r}.")
+    if not (isinstance(tol, Real) and tol > 0):
+        raise ValueError(f"tol must be positive, got {tol!r}.")
 
 
 def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
     """Targets as a float64 matrix (N, T)."""
+    first = np.asarray(y).ravel()[:1].tolist()
+    if first and isinstance(first[0], str | bytes):
+        raise ValueError(
+            f"loss='squared' takes numbers, but y holds classes such as {first[0]!r}. Choose "
+            "loss='log_loss' or 'hinge'."
+        )
     Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(rows, Y)
     return Y[:, None] if Y.ndim == 1 else Y

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,9 @@ import numpy as np
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
+from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.path.ridge_path import cell_budget, grid_path
-
-Callback = Callable[[int, int, dict[str, Any]], None]
-Verbose = int | Callback
 
 # A path on a sample of rows, with few trees, tells where to look.
 _SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
@@ -103,15 +100,3 @@ def choose_width(
             break
         least = found.score[k, a]
     return found.best_lifetime, found.best_alpha, found
-
-
-def listener(verbose: Verbose) -> Callback | None:
-    """Return what a path is to call as it advances: nothing, :func:`report` or the given one."""
-    if callable(verbose):
-        return verbose
-    return report if verbose else None
-
-
-def report(done: int, total: int, info: dict[str, Any]) -> None:
-    """Print how far a path has come."""
-    print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")

@@ -13,8 +13,8 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.checks import join_equal
-from mondrian_kernel.path.choose import Verbose, listener
 from mondrian_kernel.path.plan import growing, passed_its_best
+from mondrian_kernel.path.progress import Verbose, listener
 
 DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
 _SAMPLE_TREES = 100

@@ -19,8 +19,8 @@ from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.choose import Verbose, listener
-from mondrian_kernel.path.plan import growing, passed_its_best
+from mondrian_kernel.path.plan import growing, lifetimes_between, passed_its_best
+from mondrian_kernel.path.progress import Verbose, listener
 
 DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
 _FIRST_ALPHA = 0.1
@@ -76,7 +76,9 @@ def loss_path(
     *,
     n_estimators: int = 200,
     max_rows: int = 4000,
+    parts: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
     n_lifetimes: int = 20,
+    max_lifetime: float | None = None,
     lifetimes: ArrayLike | None = None,
     alphas: ArrayLike | None = None,
     sample_weight: FloatArray | None = None,
@@ -107,8 +109,12 @@ def loss_path(
         Number of trees M.
     max_rows : int, default=4000
         Most rows to fit, and most to hold out.
+    parts : tuple of two arrays of int or None, default=None
+        The very rows to fit and to hold out instead.
     n_lifetimes : int, default=20
         Number of lifetimes at most, placed by the growth of the number of cells.
+    max_lifetime : float or None, default=None
+        Lifetime at which the path ends. None: where the loss has clearly passed its best.
     lifetimes : array-like or None, default=None
         The very lifetimes to look at instead.
     alphas : array-like or None, default=None
@@ -140,15 +146,18 @@ def loss_path(
     """
     check_loss(loss)
     grid = DEFAULT_ALPHAS if alphas is None else np.unique(np.asarray(alphas, dtype=float))
-    fitted, held_out = split(labels, max_rows, np.random.default_rng(seed))
+    fitted, held_out = parts or split(labels, max_rows, np.random.default_rng(seed))
     Y = encode(labels, n_classes, loss)
     growth = Growth(rows[fitted], n_estimators, seed, n_jobs)
     budget = min(fitted.size * n_estimators, max(2 * n_estimators, _CELLS // Y.shape[1]))
     steps: Iterable[FloatArray]
-    if lifetimes is None:
+    wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
+    if wanted is None and max_lifetime is not None:
+        growth.advance(float(max_lifetime))
+        wanted = lifetimes_between(growth.cut_times, max_lifetime, n_estimators, n_lifetimes)
+    if wanted is None:
         steps = growing(growth, n_lifetimes, budget)
     else:
-        wanted = np.unique(np.asarray(lifetimes, dtype=float))
         growth.advance(float(wanted[-1]))
         steps, n_lifetimes = [wanted], wanted.size
     run = _Run(rows, Y, loss, grid, fitted, held_out, sample_weight, n_jobs)
@@ -160,7 +169,7 @@ def loss_path(
                 if callback is not None:
                     info = {"lifetime": float(lifetime), "best": float(np.nanmin(run.validation))}
                     callback(len(run.lifetimes), n_lifetimes, info)
-                if lifetimes is None and run.passed_its_best():
+                if wanted is None and run.passed_its_best():
                     return run.result(complete=True)
     except KeyboardInterrupt:
         if not run.validation:

@@ -1,16 +1,17 @@
-"""The lifetime path of ridge regression on a grid of lifetimes and alphas."""
+"""The lifetime path: ridge regression, or another loss, at every lifetime and alpha of a grid."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
+from mondrian_kernel.gradient.losses import check_loss
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.checks import (
@@ -22,8 +23,11 @@ from mondrian_kernel.path.checks import (
     with_weight,
 )
 from mondrian_kernel.path.every_cut_path import every_cut_path
+from mondrian_kernel.path.gradient_path import gradient_path
+from mondrian_kernel.path.loss_path import LossPath
 from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between, passed_its_best
 from mondrian_kernel.path.result import LifetimePath, criterion_values
+from mondrian_kernel.path.sgd_path import SgdPath
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import lanczos_scores
@@ -36,7 +40,24 @@ _PATIENCE = 6
 _NATS = 10.0
 
 
+@overload
 def lifetime_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    loss: Literal["squared"] = ...,
+    solver: Literal["auto", "dense", "lanczos"] = ...,
+    **options: Any,
+) -> LifetimePath: ...
+@overload
+def lifetime_path(
+    X: ArrayLike, y: ArrayLike, *, loss: str = ..., solver: Literal["sgd"], **options: Any
+) -> SgdPath: ...
+@overload
+def lifetime_path(
+    X: ArrayLike, y: ArrayLike, *, loss: Literal["log_loss", "hinge"], **options: Any
+) -> LossPath: ...
+def lifetime_path(  # type: ignore[misc] # the overloads show what the result depends on
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -46,6 +67,7 @@ def lifetime_path(
     n_lifetimes: int = 50,
     lifetimes: ArrayLike | None = None,
     alphas: ArrayLike | None = None,
+    loss: str = "squared",
     criterion: str = "loo",
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     every_cut: bool = False,
@@ -56,20 +78,22 @@ def lifetime_path(
     random_state: Any = None,
     n_jobs: int | None = None,
     callback: Callable[[int, int, dict[str, Any]], None] | None = None,
-) -> LifetimePath:
-    r"""Fit ridge regression at every kernel width of a grid, on one set of trees.
+) -> LifetimePath | LossPath | SgdPath:
+    r"""Fit a linear learner at every kernel width of a grid, on one set of trees.
 
     .. math::
         \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
 
-    for lifetimes λ placed by the growth of the number of cells, and all alphas at once.
+    for lifetimes λ placed by the growth of the number of cells, and all alphas at once. With
+    another ``loss`` ℓ in the place of the square it classifies.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         Rows, used as they are: scale the columns first.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Targets; with several, errors are averaged and likelihoods multiplied.
+        Targets; with several, errors are averaged and likelihoods multiplied. Classes where
+        ``loss`` is not "squared".
     features : MondrianFeatures or None, default=None
         Trees that exist already, fitted on these very rows, instead of new ones; the path then
         ends where they do.
@@ -84,18 +108,23 @@ def lifetime_path(
         The very lifetimes to look at, instead of the two parameters above.
     alphas : array-like or None, default=None
         Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: eleven from 0.0001 to 10.
+    loss : {"squared", "log_loss", "hinge"}, default="squared"
+        Loss. The last two are for classes, judged by their mean on ``validation`` or, without it,
+        on a fifth of the rows held out.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides: leave-one-out error, error on ``validation``, the marginal likelihood with
-        the signal variance profiled out, or as in the paper (variance 1, noise alpha).
+        What decides for the squared loss: leave-one-out error, error on ``validation``, the
+        marginal likelihood with the signal variance profiled out, or as in the paper (variance 1,
+        noise alpha).
     validation : tuple (X, y) or None, default=None
         Rows held out.
     every_cut : bool, default=False
         Whether to look at the lifetime of *each* cut up to ``max_lifetime``, exactly, as in the
         paper: O(C²) or O(N²) a cut, for each alpha (by default one, 0.01). For one target and no
         weights; the intercept is then the mean of y.
-    solver : {"auto", "dense", "lanczos"}, default="auto"
-        Exact eigendecomposition of size min(C, N), or matrix-free for all lifetimes at once. By
-        default the former while it is cheap.
+    solver : {"auto", "dense", "lanczos", "sgd"}, default="auto"
+        Exact factors of size min(C, N), or matrix-free for all lifetimes at once; by default the
+        former while it is cheap. "sgd" takes one pass of stochastic gradients at each lifetime
+        for the one alpha given, up to ``max_lifetime``: :func:`sgd_path`, with any loss.
     tol : float, default=1e-4
         Relative residual at which Lanczos stops.
     fit_intercept : bool, default=True
@@ -111,9 +140,10 @@ def lifetime_path(
 
     Returns
     -------
-    path : LifetimePath
-        Scores for each (lifetime, alpha) and the models behind them. After Ctrl-C it holds what
-        was done so far and ``path.complete`` is False.
+    path : LifetimePath, LossPath or SgdPath
+        Scores for each (lifetime, alpha) and, for the squared loss, the models behind them; a
+        :class:`LossPath` for classes, an :class:`SgdPath` with ``solver="sgd"``. After Ctrl-C it
+        holds what was done so far and ``path.complete`` is False.
 
     Examples
     --------
@@ -128,6 +158,19 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
+    check_loss(loss)
+    if solver == "sgd" or loss != "squared":
+        if features is not None or every_cut or not fit_intercept:
+            raise ValueError(
+                "features, every_cut and fit_intercept=False are for ridge regression: "
+                "loss='squared' with another solver than 'sgd'."
+            )
+        return gradient_path(
+            X, y, loss=loss, solver=solver, max_lifetime=max_lifetime, lifetimes=lifetimes,
+            alphas=alphas, validation=validation, sample_weight=sample_weight,
+            random_state=random_state, n_estimators=n_estimators, n_lifetimes=n_lifetimes,
+            n_jobs=n_jobs, callback=callback,
+        )  # fmt: skip
     if every_cut and max_lifetime is None and features is None:
         raise ValueError("every_cut=True needs max_lifetime: the cuts up to it are gone through.")
     if every_cut and max_lifetime is not None and features is not None:
@@ -137,7 +180,7 @@ def lifetime_path(
     if every_cut and (lifetimes is not None or sample_weight is not None):
         raise ValueError("every_cut=True takes neither lifetimes nor sample_weight.")
     alphas = check_alphas([0.01] if every_cut and alphas is None else alphas)
-    check_options(criterion, solver, validation, max_lifetime, n_lifetimes)
+    check_options(criterion, solver, validation, max_lifetime, n_lifetimes, tol)
     checker = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
     checker._validate_params()
     rows = check_rows(checker, X, reset=True)

@@ -231,13 +231,15 @@ def _targets(
 ) -> tuple[FloatArray, NDArray[Any] | None]:
     """Targets (N, K) and the classes, where not given those of y; the squared loss has none."""
     if loss == "squared":
-        first = np.asarray(y).ravel()[:1].tolist()
-        if first and isinstance(first[0], str | bytes):
-            raise ValueError(
-                f"loss='squared' takes numbers, but y holds classes such as {first[0]!r}. Choose "
-                "loss='log_loss' or 'hinge'."
-            )
         return check_targets(y, rows), None
+    numbers, classes = class_labels(y, rows, classes)
+    return encode(numbers, classes.size, loss), classes
+
+
+def class_labels(
+    y: ArrayLike, rows: FloatArray, classes: NDArray[Any] | None = None
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the numbers of the classes of rows, and the classes; where not given those of y."""
     labels = column_or_1d(y)
     check_consistent_length(rows, labels)
     assert_all_finite(labels, input_name="y")
@@ -246,4 +248,4 @@ def _targets(
     new = labels[~np.isin(labels, classes)].tolist()
     if new:
         raise ValueError(f"validation y has the class {new[0]!r}, which y has not.")
-    return encode(np.searchsorted(classes, labels), classes.size, loss), classes
+    return np.searchsorted(classes, labels), classes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.choose import Callback
+from mondrian_kernel.path.progress import Callback
 from mondrian_kernel.table.columns import Columns
 
 _BLOCK = 2000  # rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.choose import Callback
+from mondrian_kernel.path.progress import Callback
 from mondrian_kernel.regressor import MondrianKernelRegressor
 from mondrian_kernel.ridge.variance import DENSE_SIZE
 from mondrian_kernel.table.columns import Columns, learn_columns
@@ -32,7 +32,7 @@ COVERAGE = 0.9
 AT_ONCE = {"regression": DENSE_SIZE, "classification": 50_000}
 # Trees for a stream of many rows, each of which costs time in proportion.
 _STREAM_TREES = 400
-_MEMORY = 2e9  # bytes, for the boxes of all cells
+_MEMORY = 5e8  # bytes, for the boxes of all cells
 BLOCK = 1000
 
 

@@ -1,0 +1,77 @@
+"""Other losses through the front door: the same as the paths behind it, and clear errors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mondrian_kernel import lifetime_path, sgd_path
+from mondrian_kernel.path.loss_path import LossPath, loss_path
+
+RNG = np.random.default_rng(0)
+X, X_VAL = RNG.uniform(-1, 1, size=(2, 150, 2))
+NAMES = np.array(["other", "same"])
+Y, Y_VAL = (NAMES[(Z[:, 0] * Z[:, 1] > 0).astype(int)] for Z in (X, X_VAL))
+OPTIONS = {"n_estimators": 15, "max_lifetime": 4.0, "n_lifetimes": 6, "random_state": 0}
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_classes_are_learnt_better_at_some_width(loss):
+    path = lifetime_path(X, Y, loss=loss, validation=(X_VAL, Y_VAL), **OPTIONS)
+    assert isinstance(path, LossPath)
+    assert path.complete
+    assert path.lifetimes[-1] == 4.0
+    best = np.nanmin(path.score, axis=1)
+    assert best.min() < 0.7 * best[0]
+
+
+def test_validation_rows_are_those_that_judge():
+    wrong = lifetime_path(X, Y, loss="log_loss", validation=(X_VAL, Y_VAL[::-1]), **OPTIONS)
+    right = lifetime_path(X, Y, loss="log_loss", validation=(X_VAL, Y_VAL), **OPTIONS)
+    assert np.nanmin(wrong.score) > 1.2 * np.nanmin(right.score)
+
+
+def test_without_validation_a_fifth_is_held_out():
+    options = {"n_estimators": 15, "n_lifetimes": 6}
+    path = lifetime_path(X, Y, loss="log_loss", random_state=3, **options)
+    seed = int(np.random.RandomState(3).randint(2**63 - 1, dtype=np.int64))
+    labels = np.searchsorted(NAMES, Y)
+    expected = loss_path(X, labels, 2, "log_loss", max_rows=150, seed=seed, **options)
+    assert_array_equal(path.validation_loss, expected.validation_loss)
+
+
+@pytest.mark.filterwarnings("ignore:The best lifetime")
+def test_stochastic_gradients():
+    options = OPTIONS | {"validation": (X_VAL, Y_VAL)}
+    path = lifetime_path(X, Y, loss="log_loss", solver="sgd", alphas=0.1, **options)
+    expected = sgd_path(X, Y, loss="log_loss", alpha=0.1, **options)
+    assert_array_equal(path.validation_loss, expected.validation_loss)
+    assert_array_equal(path.coef, expected.coef)
+
+
+BAD = {
+    "solver": ({"solver": "dense"}, "is for the squared loss"),
+    "max_lifetime": ({"max_lifetime": -1.0}, "must be positive"),
+    "alphas": ({"alphas": [0.0]}, "must be positive"),
+    "a new class": ({"validation": (X_VAL, np.full(150, "new"))}, "the class 'new'"),
+    "sgd to the end": (
+        {"solver": "sgd", "alphas": 1.0, "max_lifetime": None},
+        "needs max_lifetime",
+    ),
+    "sgd with weights": (
+        {"solver": "sgd", "alphas": 1.0, "sample_weight": np.ones(150)},
+        "neither lifetimes nor sample_weight",
+    ),
+    "no weight": ({"sample_weight": np.arange(150.0)}, "leave these rows out"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    options, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        lifetime_path(X, Y, loss="log_loss", **OPTIONS | options)
+
+
+def test_classes_where_numbers_are_asked_for():
+    with pytest.raises(ValueError, match="y holds classes such as '(same|other)'"):
+        lifetime_path(X, Y, **OPTIONS)
