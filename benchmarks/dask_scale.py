@@ -1,5 +1,6 @@
 """Rows a second, rounds and bytes of a fit on two Dask workers, beside the fit in one place.
 
+    python benchmarks/dask_scale.py work       # processor time of each kind of pass
     python benchmarks/dask_scale.py speed      # rows a second, rounds, bytes a round
     python benchmarks/dask_scale.py memory     # data larger than the workers' memory, from Parquet
 
@@ -23,12 +24,16 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel.dask import DaskMondrianKernelRegressor, blocks
-from mondrian_kernel.dask.growth import BlockGrowth
+from mondrian_kernel.dask.blocks import Rows
+from mondrian_kernel.dask.cells import Part, cuts_of
+from mondrian_kernel.dask.growth import BlockGrowth, bound_leaves
+from mondrian_kernel.dask.products import _gram
+from mondrian_kernel.dask.sums import _pairs
 
 RESULTS = Path(__file__).parent / "results" / "dask_scale.json"
-LIFETIME, ALPHA = 0.1, 0.1
+LIFETIME, ALPHA = 0.2, 1.0
 
 
 def draw(block, n_rows, n_dims):
@@ -121,6 +126,32 @@ def speed(n_rows, n_dims, n_trees, n_chunks):
     return out
 
 
+def work(n_rows, n_dims, n_trees):
+    """Processor time of one row in one tree, of each kind of pass over a block."""
+    data = draw(0, n_rows, n_dims)
+    X, y = data[:, :-1].copy(), data[:, -1:].copy()
+    features = MondrianFeatures(LIFETIME, n_trees, random_state=0).fit(X)
+    trees = features.trees_
+    cuts, leaves = cuts_of(trees), np.flatnonzero(trees.left < 0)
+    rows = Rows(X, y, np.ones(n_rows))
+    part = Part(features._cells.column[cuts.leaves(X)], y, rows.weight)
+    W = np.ones((features.n_cells_, 1))
+    passes = {
+        "a round of growing": lambda: bound_leaves(rows, cuts, int(leaves[0])),
+        "finding the cells": lambda: cuts.leaves(X),
+        "summing the matrix": lambda: _pairs(part, 0, n_trees, 0, features.n_cells_),
+        "a step of Lanczos": lambda: _gram(part, W),
+        "all of growing, in one place": lambda: features.fit(X),
+    }
+    out = {"rows": n_rows, "dims": n_dims, "trees": n_trees, "cells": features.n_cells_}
+    for name, run in passes.items():
+        run()
+        begin = time.process_time()
+        run()
+        out[f"{name}, ns a row and tree"] = 1e9 * (time.process_time() - begin) / n_rows / n_trees
+    return out
+
+
 def memory(n_rows, n_dims, n_trees, n_chunks, limit):
     with tempfile.TemporaryDirectory() as folder:
         size = n_rows // n_chunks
@@ -132,7 +163,7 @@ def memory(n_rows, n_dims, n_trees, n_chunks, limit):
             frame = dd.read_parquet(folder)
             X, y = frame[[f"x{d}" for d in range(n_dims)]], frame["y"]
             model = DaskMondrianKernelRegressor(
-                LIFETIME, ALPHA, n_trees, solver="dense", random_state=0
+                LIFETIME / 5, ALPHA, n_trees, solver="dense", random_state=0
             )
             out = fit(model, X, y)
             mean = model.predict(X)
@@ -162,14 +193,16 @@ def workers(limit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["speed", "memory"])
+    parser.add_argument("part", choices=["work", "speed", "memory"])
     parser.add_argument("--rows", type=int)
     parser.add_argument("--trees", type=int)
     args = parser.parse_args()
     if args.part == "speed":
-        result = speed(args.rows or 200_000, 5, args.trees or 50, 8)
+        result = speed(args.rows or 100_000, 5, args.trees or 30, 8)
+    elif args.part == "work":
+        result = work(args.rows or 100_000, 5, args.trees or 50)
     else:
-        result = memory(args.rows or 9_000_000, 20, args.trees or 10, 240, "600MB")
+        result = memory(args.rows or 6_500_000, 20, args.trees or 4, 200, "500MB")
     print(json.dumps(result, indent=1))
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.write_text(json.dumps(results | {args.part: result}, indent=1) + "\n")

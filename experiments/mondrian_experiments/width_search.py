@@ -29,7 +29,7 @@ _TOLERANCE = 1.1
 _POINTS = 200
 _REMARKS = {
     "SGD": "As in the paper: for rivals ten passes a width by scikit-learn's SGDRegressor, with "
-    "the largest stable steps; for us one pass at each of ten. The paper's scripts take "
+    "the largest stable steps; for us one pass at each of ten widths. The paper's scripts take "
     "δ² = 1e-4 per row, which is N δ² beside a sum of squares, and so do we. "
     "Most of a search goes by before a width beats the mean of y: a better guess than λ = 1 to "
     "begin with would shorten it.",

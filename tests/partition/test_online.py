@@ -332,7 +332,9 @@ def assert_sound_regions(online, X):
             assert trees.count[children].sum() == trees.count[node]
             np.testing.assert_array_equal(trees.lower[children].min(axis=0), trees.lower[node])
             np.testing.assert_array_equal(trees.upper[children].max(axis=0), trees.upper[node])
-            goes_left = X[member, trees.dim[node]] <= trees.loc[node]
+            dim, loc = trees.dim[node], trees.loc[node]
+            assert trees.upper[children[0], dim] <= loc <= trees.lower[children[1], dim]
+            goes_left = X[member, dim] <= loc
             for child, side in zip(children, (goes_left, ~goes_left), strict=True):
                 stack.append((child, node, trees.time[node], member[side]))
     assert (seen == 1).all()

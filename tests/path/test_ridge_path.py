@@ -293,7 +293,7 @@ class TestDegenerate:
 BAD = {
     "NaN in y": ({"targets": np.where(np.arange(80) == 3, np.nan, y)}, "NaN"),
     "y too short": ({"targets": y[:-1]}, "inconsistent"),
-    "y of classes": ({"targets": np.array(["a", "b"] * 40)}, "could not convert string"),
+    "y of classes": ({"targets": np.array(["a", "b"] * 40)}, "y holds classes"),
     "NaN in X": ({"rows": np.vstack([X[:-1], [[np.nan, 0.0]]])}, "NaN"),
     "alpha 0": ({"alphas": [0.0, 1.0]}, "alphas must be positive"),
     "alpha < 0": ({"alphas": [-1.0]}, "alphas must be positive"),

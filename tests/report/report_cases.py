@@ -69,6 +69,18 @@ def constant():
     return Case(MondrianKernelRegressor(0.0, 0.1, **TREES), X, heights(X))
 
 
+def averaged():
+    X = rows(2)
+    return Case(MondrianKernelRegressor("average", **TREES), X, heights(X))
+
+
+def streamed():
+    X = rows(3)
+    case = Case(MondrianKernelRegressor(**TREES), X, heights(X))
+    case.model.fit(X[:50], case.y[:50]).partial_fit(X[50:100], case.y[50:100])
+    return case
+
+
 def two_classes():
     X = rows(2)
     y = np.where(heights(X, 0.5) > 1, "high", "low")
@@ -89,6 +101,7 @@ def hinge():
 MAKERS = {
     maker.__name__: maker
     for maker in (
-        named, plane, fixed, fixed_lifetime, constant, two_classes, many_classes, hinge
+        named, plane, fixed, fixed_lifetime, constant, averaged, streamed, two_classes,
+        many_classes, hinge,
     )
 }  # fmt: skip

@@ -65,5 +65,6 @@ def test_fewer_rows_and_trees_but_every_class(monkeypatch):
     (small,), words = models_at(model, X, y, np.array([1.0]))
     assert words == "5 trees on 30 rows"
     assert_array_equal(small.classes_, [0, 1, 2])
+    assert_array_equal(small.scale_, model.scale_)
     assert small.features_.trees_.n_trees == 5
     assert small.features_.trees_.count[small.features_.trees_.root].tolist() == [30] * 5

@@ -77,8 +77,8 @@ def pictures(browser):
     return dict(browser.execute_script(script))
 
 
-def background(browser):
-    colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+def brightness(browser, of="backgroundColor"):
+    colour = browser.execute_script(f"return getComputedStyle(document.body).{of}")
     return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
 
@@ -112,15 +112,15 @@ def test_slider_moves_the_pictures_by_keyboard(visit, name):
 
 
 def test_colour_schemes(visit):
-    light = background(visit("named", "light"))
+    light = brightness(visit("named", "light"))
     browser = visit("named", "dark")
-    dark = background(browser)
+    dark = brightness(browser)
     assert light > 600 > 200 > dark
     button = browser.find_element(By.ID, "theme")
     button.click()
-    assert background(browser) == light
+    assert brightness(browser) == light
     button.click()
-    assert background(browser) == dark
+    assert brightness(browser) == dark
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -136,7 +136,7 @@ def test_prints_on_few_pages_in_light_colours(visit):
     assert pdf.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 5
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert background(browser) > 600
+    assert brightness(browser) > 600 > 200 > brightness(browser, "color")
     assert not browser.find_element(By.ID, "lifetime").is_displayed()
     assert browser.find_element(By.ID, "readout").is_displayed()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -1,6 +1,7 @@
 """A report is whole, says true numbers, and holds nothing that a name could break."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import confusion_matrix
 
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
-from mondrian_kernel.report import write_report
+from mondrian_kernel.report import at_lifetimes, write_report
 from mondrian_kernel.report.figure import number, percent, plain
 from mondrian_kernel.report.page import script_json
 from report.report_cases import MAKERS, NASTY, TREES, heights, rows
@@ -67,11 +68,13 @@ def reports(tmp_path_factory):
     """Every case with the page that was written on it."""
     folder = tmp_path_factory.mktemp("reports")
     written = {}
-    for name, maker in MAKERS.items():
-        case = maker()
-        file = case.write(folder / f"{name}.html")
-        assert file == folder / f"{name}.html"
-        written[name] = case, Page(file.read_text(encoding="utf-8")), file
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(at_lifetimes, "_TREES", 5)  # so that the slider's models are not the model
+        for name, maker in MAKERS.items():
+            case = maker()
+            file = case.write(folder / f"{name}.html")
+            assert file == folder / f"{name}.html"
+            written[name] = case, Page(file.read_text(encoding="utf-8")), file
     assert len(list(folder.iterdir())) == len(MAKERS)
     return written
 
@@ -85,6 +88,11 @@ class TestEveryReport:
         assert not re.search(r"(src|href)=[\"'](?!data:)", text)
         links = set(re.findall(r"https?://[^\"'\s]+", text))
         assert links == {"http://www.w3.org/2000/svg"}
+
+    def test_title_and_target_are_told(self, reports, name):
+        case, page, _ = reports[name]
+        assert case.options.get("title", "A title") in page.text
+        assert f"of {case.options.get('target', 'height')} with the Mondrian kernel" in page.text
 
     def test_slider_stands_at_the_model(self, reports, name):
         case, page, _ = reports[name]
@@ -159,6 +167,12 @@ class TestRegression:
         steps = page.data["figures"]["evidence"]["layers"][0]
         mass = np.array(steps["heights"]) @ np.diff(np.log(steps["edges"]))
         assert_allclose(mass, 1.0, rtol=1e-2)
+
+    def test_averaging_is_told(self, reports):
+        told = {
+            name for name in reports if "averaged over all of the path" in reports[name][1].text
+        }
+        assert told == {"averaged"}
 
     def test_path_without_evidence(self, tmp_path):
         case = MAKERS["named"]()
@@ -315,6 +329,18 @@ class TestRefusals:
         file.write_text("old")
         with pytest.raises(ValueError, match=message):
             case.write(file)
+        assert file.read_text() == "old"
+        assert list(tmp_path.iterdir()) == [file]
+
+    def test_failure_to_write_leaves_the_old_file(self, tmp_path, monkeypatch):
+        def fail(descriptor):
+            raise OSError("no space left")
+
+        file = tmp_path / "report.html"
+        file.write_text("old")
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="no space left"):
+            MAKERS["fixed"]().write(file)
         assert file.read_text() == "old"
         assert list(tmp_path.iterdir()) == [file]
 

@@ -141,6 +141,10 @@ def test_forgets_rows_when_they_are_too_many(monkeypatch):
     interval = model.predict_interval(X, coverage=0.6827)  # one standard deviation, still normal
     assert_allclose((interval[:, 1] - interval[:, 0]) / 2, std, rtol=0.1)
     model.partial_fit(X[101:], Y[101:])  # without a warning
+    with pytest.warns(UserWarning, match="taken once and forgotten"):
+        first = MondrianKernelRegressor(2.0, 0.1, 30, random_state=0).partial_fit(X, Y)
+    assert first.lifetime_ == 2.0
+    assert first._leaf is None
     with pytest.raises(ValueError, match="rows were forgotten"):
         model.at(1.0)
 

@@ -33,12 +33,9 @@ def literal(cells, Y, s, loss, alpha):
         v = phi**2 @ V + v_b
         losses.append(value(loss, y[None], f)[0])
         if loss == "hinge":
-            grid = np.linspace(0, 1, 200_001)
-            missing = 1 - y * f[0]
-            pull = np.array([
-                yk * w * grid[np.argmin(w * np.maximum(0, m - w * grid * v) + v * (w * grid) ** 2 / 2)]
-                for yk, m in zip(y, missing, strict=True)
-            ])  # fmt: skip
+            a = w * np.linspace(0, 1, 200_001)
+            missing = (1 - y * f[0])[:, None]
+            pull = y * a[np.argmin(w * np.maximum(0, missing - a * v) + v * a**2 / 2, axis=1)]
             h = np.abs(pull).max()
         else:
             p = np.exp(f[0]) / np.exp(f[0]).sum() if K > 1 else 1 / (1 + np.exp(-f[0]))

@@ -36,6 +36,11 @@ def path_words(estimator: Any) -> list[str]:
         f"{pair} were chosen among {path.lifetimes.size} × {path.alphas.size} by "
         f"{by.get(own_criterion(path), 'the marginal likelihood')}. {width}"
     ]
+    if estimator.lifetime == "average":
+        words.append(
+            "That is the likeliest lifetime: predictions are averaged over all of the path, with "
+            "their posterior probabilities."
+        )
     if "evidence" in curves(path):
         low, high = _posterior(path).interval(0.9)
         words.append(

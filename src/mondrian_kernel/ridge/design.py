@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.partition.runs import Runs, join_trees
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 
 class Design:

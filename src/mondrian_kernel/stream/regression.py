@@ -27,6 +27,12 @@ from mondrian_kernel.stream.model import (
 )
 from mondrian_kernel.stream.stream import STREAM_ALPHA, WARM_UP, Stream, rows_per_cell
 
+_TOO_MANY = (
+    f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates: from now on each row "
+    "is taken once and forgotten, which is approximate. To stay exact fit all rows anew, or lower "
+    "n_estimators or lifetime."
+)
+
 
 def learn_regression(
     model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
@@ -48,30 +54,34 @@ def learn_regression(
         raise ValueError(f"y has {Y.shape[1]} outputs, but before it had {model._coef.shape[1]}.")
     one_output = targets.ndim == 1 if first else model._one_output
     stream: Stream | None = model.__dict__.get("_stream")
-    if first and isinstance(model.lifetime, str):
-        alpha = STREAM_ALPHA if isinstance(model.alpha, str) else float(model.alpha)
-        stream = begin_stream(model, Filter(Y.shape[1], "squared", alpha), rows.shape[1])
-    if stream is None and not first and _exact_size(model, rows.shape[0]) > EXACT_SIZE:
+    auto = isinstance(model.lifetime, str)
+    too_many = stream is None and _exact_size(model, rows.shape[0]) > EXACT_SIZE
+    if too_many and not (first and auto):
+        warnings.warn(_TOO_MANY, UserWarning, stacklevel=4)
+    if first and (auto or too_many):
+        blank = Filter(Y.shape[1], "squared", _alpha(model))
+        stream = begin_stream(model, blank, rows.shape[1])
+    elif too_many:
         stream = _forgetting(model)
     if stream is None:
         _learn_exactly(model, rows, Y, s, one_output)
     else:
         learn_and_show(model, stream, (rows, Y, s), lambda new: _filtered(new, one_output))
+    model.__dict__.pop("_mixture", None)  # of the widths of a fit
 
 
 def _exact_size(model: Any, n_more: int) -> int:
+    if not hasattr(model, "features_"):
+        return n_more
     return int(min(model._leaf.shape[0] + n_more, model.features_.n_cells_))
 
 
+def _alpha(model: Any) -> float:
+    return STREAM_ALPHA if isinstance(model.alpha, str) else float(model.alpha)
+
+
 def _forgetting(model: Any) -> Stream:
-    """Return a stream that goes on from the exact fit, whose rows it forgets, and say so."""
-    warnings.warn(
-        f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates: from now on each "
-        "row is taken once and forgotten, which is approximate. To stay exact fit all rows anew, "
-        "or lower n_estimators or lifetime.",
-        UserWarning,
-        stacklevel=6,
-    )
+    """Return a stream that goes on from the exact fit, whose rows it forgets."""
     learner = Filter.after(
         model._coef, model._intercept, rows_per_cell(model.features_),
         model.features_.trees_.n_trees, "squared", model.alpha_,
@@ -142,7 +152,7 @@ def _begin_exactly(
     check_budget(model.max_cells, model.n_estimators)
     n = rows.shape[0] if kept is None else _power(rows.shape[0])
     scale = dim_scale(model.scale, rows[:n], s[:n])
-    alpha = STREAM_ALPHA if isinstance(model.alpha, str) else float(model.alpha)
+    alpha = _alpha(model)
     seed = draw_seed(model.random_state)
     if hasattr(model, "features_"):
         seed = model.features_._seed
@@ -174,7 +184,6 @@ def _go_on_exactly(
             model.alpha_,
         )  # fmt: skip
     n_before = online.n_rows
-
     model.__dict__["_ridge"] = None  # if this fails it is made again from the rows
     with all_or_nothing(model, lambda: online.rollback(n_before)):
         leaf = online.extend(rows, model.max_cells)

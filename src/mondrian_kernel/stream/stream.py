@@ -18,9 +18,8 @@ from mondrian_kernel.stream.means import Means
 STREAM_ALPHA = 0.1
 WARM_UP = 1024
 WINDOW = 1024
-# Times the inverse of the mean distance of rows from their mean.
+# Times the inverse of the sum of the standard deviations of the dims.
 FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-
 
 _Rows = tuple[FloatArray, FloatArray, FloatArray]
 

@@ -30,10 +30,11 @@ COVERAGE = 0.9
 # So many rows are fitted at once. A regression then has error bars of its own, which rest on a
 # matrix of this size.
 AT_ONCE = {"regression": DENSE_SIZE, "classification": 50_000}
-# Trees for a stream of many rows, each of which costs time in proportion.
-_STREAM_TREES = 400
+# Trees for a stream of many rows: time is in proportion to rows times trees.
+_STREAM_TREES = (100, 400)
+_STREAM_WORK = 100_000_000
 _MEMORY = 5e8  # bytes, for the boxes of all cells
-BLOCK = 1000
+BLOCK = 5000
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _estimator(choices: Choices, scale: FloatArray, n_rows: int) -> Any:
         "n_jobs": choices.n_jobs,
     }
     if n_rows > AT_ONCE[choices.task]:
-        options["n_estimators"] = _STREAM_TREES
+        options["n_estimators"] = int(np.clip(_STREAM_WORK // n_rows, *_STREAM_TREES))
         options["max_cells"] = int(_MEMORY / (64 * scale.size + 200))
     if choices.n_trees is not None:
         options["n_estimators"] = choices.n_trees
