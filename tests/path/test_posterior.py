@@ -240,3 +240,15 @@ class TestBadInput:
     def test_interval(self, posterior, p):
         with pytest.raises(ValueError, match="between 0 and 1"):
             posterior.interval(p)
+
+
+def test_path_without_likelihoods_is_refused():
+    rng = np.random.default_rng(0)
+    rows, targets = rng.uniform(size=(60, 2)), rng.normal(size=60)
+    path = lifetime_path(
+        rows, targets, n_estimators=10, lifetimes=[1.0, 2.0], solver="lanczos",
+        criterion="holdout", validation=(rows[:5], targets[:5]), random_state=0,
+    )  # fmt: skip
+    assert np.isnan(path.loo_error).all()
+    with pytest.raises(ValueError, match="criterion='evidence'"):
+        path.posterior(stats.uniform(0, 2))

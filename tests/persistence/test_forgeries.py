@@ -267,6 +267,25 @@ def test_a_forest_of_other_cells_is_refused(tmp_path):
         forgery.load()
 
 
+@pytest.mark.parametrize(
+    ("attribute", "change", "problem"),
+    [
+        ("column", lambda a: a + 100, "cells out of range"),
+        ("rungs", lambda a: a[::-1].copy(), "rungs that do not rise"),
+        ("stop", lambda a: a[:-1], "stop of length"),
+        ("scale", lambda a: -a, "impossible scale"),
+        ("error", lambda a: a[:-1], "no learners"),
+    ],
+)
+def test_a_forged_stream_is_refused(attribute, change, problem, tmp_path):
+    model = MondrianKernelClassifier(n_estimators=4, random_state=0)
+    model.partial_fit(X, np.arange(20) % 3, classes=[0, 1, 2])
+    forgery = Forgery(model, tmp_path)
+    forgery.put("Stream", attribute, change(getattr(model._stream, attribute)))
+    with pytest.raises(ModelFileError, match=problem):
+        forgery.load()
+
+
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_known_class_is_checked(name):
     assert name in _ARRAYS

@@ -56,6 +56,12 @@ class Blocks:
         self._scale: FloatArray | None = None
         self._keep: list[Any] = none
 
+    def without_targets(self) -> Blocks:
+        """Return the blocks of rows and weights alone, so that y is not read."""
+        blocks = copy.copy(self)
+        blocks._y = [None] * len(self._X)
+        return blocks
+
     def scaled(self, scale: FloatArray) -> Blocks:
         """Return the blocks with every column divided by its scale."""
         blocks = copy.copy(self)

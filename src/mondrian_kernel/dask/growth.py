@@ -81,7 +81,7 @@ class BlockGrowth(Growth):
 
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
         self.n_rounds, self.n_bytes = 0, (0, 0)
-        self._rows = blocks
+        self._rows = blocks.without_targets()
         self._blocks = [Block(*plant(np.uint64(seed), 0, n_trees, 0, box))]
         self._tight = np.tile(box, (n_trees, 1))
         self._count = np.full(n_trees, n_rows, np.int64)

@@ -49,16 +49,13 @@ def beside(y: Any, X: da.Array, name: str) -> da.Array:
         y = da.from_array(np.asarray(y), chunks=-1)
     elif not isinstance(y, da.Array):
         y = _as_array(y, object)
-    known = not (np.isnan(X.shape[0]) or np.isnan(y.shape[0]))
-    if known and y.shape[0] != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows and {name} has {y.shape[0]}.")
-    if known and y.chunks[0] != X.chunks[0]:
+    if np.isnan(X.shape[0] + y.shape[0]) and y.numblocks[0] != X.numblocks[0]:
+        # Columns of the same files may be read in larger parts where they are few.
+        X, y = (a.copy().compute_chunk_sizes() for a in (X, y))
+    if not np.isnan(X.shape[0] + y.shape[0]):
+        if y.shape[0] != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and {name} has {y.shape[0]}.")
         y = y.rechunk({0: X.chunks[0]})
-    if y.numblocks[0] != X.numblocks[0]:
-        raise ValueError(
-            f"X has {X.numblocks[0]} blocks of rows and {name} has {y.numblocks[0]}: sizes of "
-            "chunks that are not known cannot be matched. Call compute_chunk_sizes() on both."
-        )
     return y.rechunk({1: -1}) if y.ndim == 2 else y
 
 

@@ -187,11 +187,13 @@ class OnlineTrees:
         n_before = self.n_rows
         before = self._batch
         self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
-        self._batch, self._refined = _Batch.start(0, self._table), None
+        n = 0 if self._unfinished else X.shape[0]
+        self._batch, self._refined = _Batch.start(n, self._table), None
         try:
             if self._unfinished:
                 self._refine(X, cap)
-            self._batch = batch = _Batch.start(X.shape[0], self._table)
+                self._batch = _Batch.start(X.shape[0], self._table)
+            batch = self._batch
             while batch.progress[_DONE] < batch.leaf.size:
                 if self._table.tally[_NODES] + 2 > self._table.time.size:
                     self._table = self._table.doubled()

@@ -270,6 +270,11 @@ def lifetime_posterior(
         raise ValueError(f"alpha={alpha} is not among those of the path, {path.alphas}.")
 
     lifetimes, log_evidence = path.lifetimes, kinds[evidence][:, column]
+    if not np.isfinite(log_evidence).all():
+        raise ValueError(
+            "The path holds no likelihoods: beyond the dense solver it leaves them out when held-out "
+            "rows decide. Run it with criterion='evidence'."
+        )
     edges = np.concatenate([[0.0], lifetimes[1:], lifetimes[-1:]])
     log_mass = _log_mass(prior, edges[:-1], edges[1:])
     if not np.any(log_mass > -np.inf):

@@ -14,7 +14,6 @@ from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.progress import Callback
 from mondrian_kernel.regressor import MondrianKernelRegressor
-from mondrian_kernel.ridge.variance import DENSE_SIZE
 from mondrian_kernel.table.columns import Columns, learn_columns
 from mondrian_kernel.table.model import (
     TableModel,
@@ -28,8 +27,8 @@ from mondrian_kernel.table.targets import read_targets, require_variety
 
 COVERAGE = 0.9
 # So many rows are fitted at once. A regression then has error bars of its own, which rest on a
-# matrix of this size.
-AT_ONCE = {"regression": DENSE_SIZE, "classification": 50_000}
+# matrix of this size: 512 MB.
+AT_ONCE = {"regression": 8000, "classification": 50_000}
 # Trees for a stream of many rows: time is in proportion to rows times trees.
 _STREAM_TREES = (100, 400)
 _STREAM_WORK = 100_000_000
