@@ -136,7 +136,8 @@ def measure(run):
     laplace, gaussian, gamma = kernels(rows, others)
     cells = MondrianFeatures(LIFETIME, TREES, random_state=run.seed).fit(split.X).n_cells_
     leaves = round(cells / TREES)
-    section.put({"rows": len(split.X), "dims": X.shape[1], "lifetime": LIFETIME}, "data")
+    sizes = {"rows": len(split.X), "dims": X.shape[1], "lifetime": LIFETIME, "trees": TREES}
+    section.put(sizes, "data")
     ladder = []
     with threadpool_limits(1):
         for n_components in QUICK_LADDER if run.quick else LADDER:
@@ -144,7 +145,7 @@ def measure(run):
             pairs = rows, others, laplace, gaussian
             ladder.append(one_size(split.X, split.X_test, settings, pairs, repeats))
             section.put(ladder[-1], "components", str(n_components))
-        budget = next(s for s in (x["MondrianFeatures"] for x in ladder) if s["columns"] == cells)
+        budget = section.found["components"][str(TREES)]["MondrianFeatures"]
         settings = (TREES, run.seed, leaves, gamma)
         for name in ladder[0]:
             grown = in_child(grown_by, name, settings, split.X, split.X_test)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from benchmarks.ranks import average_ranks, cliques, critical_difference, mean_errors, plot
@@ -32,7 +33,7 @@ def test_cliques_are_the_largest_groups_within_the_difference():
     assert cliques(ranks, 0.1) == []
 
 
-def test_a_method_that_did_not_finish_a_split_has_no_mean():
+def test_a_method_that_ran_out_of_time_has_an_infinite_error_and_comes_last():
     section = {
         "sets": {
             "x": {"task": "regression", "fits": {"a": [{"error": 1.0}, {"error": 3.0}],
@@ -40,7 +41,9 @@ def test_a_method_that_did_not_finish_a_split_has_no_mean():
             "y": {"task": "classification", "fits": {"a": [{"error": 1.0}]}},
         }
     }  # fmt: skip
-    assert mean_errors(section, "regression") == {"x": {"a": 2.0}}
+    errors = mean_errors(section, "regression")
+    assert errors == {"x": {"a": 2.0, "b": np.inf}}
+    assert average_ranks(errors) == ({"a": 1.0, "b": 2.0}, 1)
 
 
 def test_the_plot_names_every_method(tmp_path):

@@ -1,13 +1,9 @@
 """The same models from a cluster of processes, and what happens when parts of it are lost."""
 
-import contextlib
 import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 
 import dask
 import dask.array as da
@@ -132,46 +128,3 @@ def test_joblib_sends_fits_to_the_cluster(client):
         assert_array_equal(cross_val_score(model, ROWS, TARGETS, cv=3, n_jobs=-1), expected)
         trees = MondrianFeatures(0.7, 10, random_state=0, n_jobs=-1).fit(ROWS).trees_
     assert_array_equal(trees.loc, MondrianFeatures(0.7, 10, random_state=0).fit(ROWS).trees_.loc)
-
-
-SCHEDULER = """
-import asyncio, sys
-from distributed import Scheduler, Worker
-
-async def main():
-    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=None) as scheduler:
-        async with Worker(scheduler.address, nthreads=1, dashboard_address=None):
-            print(scheduler.address, flush=True)
-            await scheduler.finished()
-
-asyncio.run(main())
-"""
-
-
-def test_a_lost_scheduler_is_an_error(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    logger = logging.getLogger("distributed.client")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    client = distributed.Client(process.stdout.readline().strip())
-    try:
-        killer = threading.Timer(1.0, process.kill)
-        X = in_chunks(ROWS, 3).map_blocks(_slowly, dtype=float)
-        killer.start()
-        with pytest.raises(RuntimeError, match="scheduler was lost"):
-            DaskMondrianFeatures(1.0, 10).fit(X)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        with contextlib.suppress(TimeoutError):
-            client.close(timeout=1)
-        logger.setLevel(level)
-
-
-def _slowly(block):
-    time.sleep(0.5)
-    return block

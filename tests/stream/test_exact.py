@@ -65,6 +65,21 @@ def test_uses_the_smaller_form():
     assert ridge._R.shape[0] < 80
 
 
+@pytest.mark.parametrize("n_trees", [2, 40])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_rows_are_updates_not_new_factors(n_trees, alpha, monkeypatch):
+    factor, calls = ExactRidge._factor, []
+
+    def spy(self):
+        calls.append(self._n)
+        factor(self)
+
+    monkeypatch.setattr(ExactRidge, "_factor", spy)
+    stream(n_trees, 1.0, alpha, [30, *[1] * 40, 90], np.ones(160))
+    assert calls[0] == 30
+    assert len(calls) <= 2  # once more if the other form has become the smaller one
+
+
 def test_drift_is_noticed_and_mended():
     ridge, cells, n_cells = stream(2, 1.0, 0.1, [100, 60], np.ones(160))
     assert not ridge._is_dual

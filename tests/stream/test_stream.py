@@ -80,6 +80,7 @@ def test_the_ladder_climbs_while_its_top_is_the_best():
             assert_allclose(stream.rungs, 2 * before[1])
             assert stream.n_rows % WINDOW == 0
             # The new top starts as the one below it.
+            assert stream.error[-1] == stream.error[-2]
             assert_array_equal(stream.learners[-1].W, stream.learners[-2].W)
             assert_array_equal(stream.column[-1], stream.column[-2])
         rungs.append(stream.rungs[-1])

@@ -1,0 +1,66 @@
+"""Regressor and classifier with defaults beside rivals, on every data set of the folder."""
+
+import numpy as np
+from sklearn.metrics import log_loss
+from threadpoolctl import threadpool_limits
+
+from benchmarks import data, ranks
+from benchmarks.measure import clocked, in_child, peak_mb
+from benchmarks.rivals import OURS, classifiers, regressors
+
+
+def one_fit(split, name, task, seed, threads):
+    """Error, time and memory of one model on one split; for a child."""
+    make = classifiers if task == "classification" else regressors
+    X, y, X_test, y_test = split
+    if name == OURS:  # compiled code is loaded before the clock runs
+        small = make(0, seed, threads)[name].set_params(n_estimators=20)
+        small.fit(X[:200], y[:200]).predict(X[:10])
+    model = make(len(y), seed, threads)[name]
+    with threadpool_limits(threads):
+        before = peak_mb()
+        _, fit = clocked(lambda: model.fit(X, y))
+        predicted, predict = clocked(lambda: model.predict(X_test))
+        found = {"fit": fit, "predict": predict, "grown_by_mb": peak_mb() - before}
+        if task == "classification":
+            found["error"] = float(np.mean(predicted != y_test))
+            if hasattr(model, "predict_proba") and name != "exact kernel":
+                probabilities = model.predict_proba(X_test)
+                found["log_loss"] = float(log_loss(y_test, probabilities, labels=np.unique(y)))
+        else:
+            found["error"] = float(np.sqrt(np.mean((predicted - y_test) ** 2)) / y.std())
+        if name == OURS:
+            found |= {"lifetime": model.lifetime_, "alpha": model.alpha_}
+            if task == "regression":
+                some = slice(0, 1000)
+                low, high = model.predict_interval(X_test[some], 0.9).T
+                found["coverage"] = float(np.mean((low <= y_test[some]) & (y_test[some] <= high)))
+    return found
+
+
+def n_splits(run, n_rows):
+    """Number of splits: what was asked for, or more where rows are few and luck decides more."""
+    if run.splits:
+        return run.splits
+    return 1 if run.quick else 3 if n_rows < 2_000 else 2 if n_rows < 10_000 else 1
+
+
+def measure(run):
+    section = run.section("end_to_end")
+    threads, limit, max_train = (1, 10, 400) if run.quick else (2, 180, data.MAX_TRAIN)
+    section.put(threads, "threads")
+    for name in data.names(run.data)[: 4 if run.quick else None]:
+        X, y = data.read(run.data, name)
+        task = "classification" if data.is_classes(y) else "regression"
+        make = classifiers if task == "classification" else regressors
+        section.put({"task": task, "rows": y.size, "dims": X.shape[1]}, "sets", name)
+        fits = {}
+        for seed in range(run.seed, run.seed + n_splits(run, y.size)):
+            split = data.random_split(X, y, seed, max_train)
+            section.put(len(split.y), "sets", name, "n_train")
+            for method in make(len(split.y), seed, threads):
+                found = in_child(one_fit, split, method, task, seed, threads, limit=limit)
+                found = {"over_seconds": limit} if found is None else found
+                fits.setdefault(method, []).append({"seed": seed, **found})
+                section.put(fits[method], "sets", name, "fits", method)
+    ranks.draw(section, run.out)

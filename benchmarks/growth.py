@@ -1,0 +1,136 @@
+"""Time and memory against rows N, trees M, dims D and cells C, with slopes in logarithms."""
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks import data
+from benchmarks.measure import best_of, in_child, peak_mb, slope
+from mondrian_kernel import MondrianFeatures, lifetime_path
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.ridge.dense import dense_scores
+from mondrian_kernel.ridge.design import flat_design
+
+ROWS = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def grown(X, n_trees, seed):
+    growth = Growth(X, n_trees, seed, 1)
+    growth.advance(np.inf)
+    return growth
+
+
+def sampling(n_rows, n_trees, n_dims, seed, repeats):
+    """Grow trees until every row is alone."""
+    X = data.normal(n_rows, n_dims, seed)
+    before = peak_mb()
+    (times,) = best_of(repeats, lambda: grown(X, n_trees, seed))
+    return times | {"grown_by_mb": peak_mb() - before}
+
+
+def design_of(X, n_trees, lifetime, seed):
+    features = MondrianFeatures(lifetime, n_trees, random_state=seed, n_jobs=1)
+    columns = features.fit_transform(X).indices.reshape(len(X), n_trees)
+    return flat_design(np.ascontiguousarray(columns), features.n_cells_, n_jobs=1)
+
+
+def product(n_rows, n_trees, n_dims, seed, repeats):
+    """Multiply the kernel matrix ΦΦᵀ by eight vectors, on some forty cells a tree."""
+    X = data.normal(n_rows, n_dims, seed)
+    before = peak_mb()
+    design = design_of(X, n_trees, 1.0 / n_dims, seed)
+    V = data.normal(n_rows, 8, seed)
+    design.gram(V)
+    (times,) = best_of(repeats, lambda: design.gram(V))
+    return times | {"grown_by_mb": peak_mb() - before}
+
+
+def factor(n_cells, seed, repeats):
+    """Factor ΦᵀΦ + α I for ten penalties, with more rows than cells."""
+    n_trees, n_rows = 20, 2 * n_cells
+    X, y = data.curve(n_rows, 5, seed)
+    growth = Growth(X, n_trees, seed, 1)
+    end = growth.advance_within(np.inf, n_cells)
+    trees, leaf = growth.freeze(end)
+    cells = trees.cells(end)
+    design = flat_design(cells.column[leaf], cells.total, n_jobs=1)
+    Y, alphas = (y - y.mean())[:, None] * design.root_weight[:, None], np.logspace(-2, 1, 10)
+    before = peak_mb()
+    (times,) = best_of(repeats, lambda: dense_scores(design, Y, alphas))
+    return times | {"grown_by_mb": peak_mb() - before}
+
+
+def update(n_cells, seed, repeats):
+    """Exact ridge after one more cut: the mean over the cuts of a path."""
+    n_trees = 50
+    X, y = data.curve(2 * n_cells, 5, seed)
+    growth = Growth(X, n_trees, seed, 1)
+    end = growth.advance_within(np.inf, n_cells)
+    before = peak_mb()
+    (times,) = best_of(
+        repeats,
+        lambda: lifetime_path(
+            X, y, n_estimators=n_trees, max_lifetime=end, alphas=[0.1], every_cut=True,
+            random_state=seed, n_jobs=1,
+        ),
+    )  # fmt: skip
+    cuts = n_cells - n_trees
+    each = {clock: seconds / cuts for clock, seconds in times.items()}
+    return each | {"grown_by_mb": peak_mb() - before}
+
+
+def plans(quick):
+    """Job, letter that grows, its values, the fixed sizes, and the exponents to expect."""
+    rows = ROWS[:3] if quick else ROWS
+    trees, dims = (
+        ((10, 20, 40), (4, 8, 16)) if quick else ((10, 20, 40, 80, 160), (2, 4, 8, 16, 32))
+    )
+    cells = (100, 200, 400) if quick else (250, 500, 1000, 2000)
+    n_log_n = slope(rows, [n * np.log(n) for n in rows])
+    few = {"N": 4000, "M": 20, "D": 10}
+    return [
+        (sampling, "N", rows, {"N": 0, "M": 2, "D": 4}, n_log_n, 1),
+        (sampling, "M", trees, few, 1, 1),
+        (sampling, "D", dims, few, 0, 1),
+        (product, "N", rows, {"N": 0, "M": 20, "D": 4}, 1, 1),
+        (product, "M", trees, few | {"N": 20_000}, 1, 1),
+        (factor, "C", cells, {}, 3, 2),
+        (update, "C", cells, {}, 2, 2),
+    ]
+
+
+def job(call, sizes, seed, repeats):
+    """One point of a curve; for a child."""
+    with threadpool_limits(1):
+        small = (300, 5, 2) if call in (sampling, product) else (60,)
+        call(*small, seed, 1)  # compiled code is loaded before anything is measured
+        return call(*sizes.values(), seed, repeats)
+
+
+def measure(run):
+    section = run.section("growth")
+    for call, letter, values, fixed, in_time, in_memory in plans(run.quick):
+        steps = []
+        for value in values:
+            repeats = 1 if run.quick or value >= 100_000 else 3
+            steps.append(in_child(job, call, fixed | {letter: value}, run.seed, repeats))
+        name = f"{call.__name__} in {letter}"
+        section.put(
+            {
+                "letter": letter,
+                "values": list(values),
+                "fixed": {k: v for k, v in fixed.items() if k != letter},
+                "cpu_seconds": [step["cpu_seconds"] for step in steps],
+                "grown_by_mb": [step["grown_by_mb"] for step in steps],
+                "slope_of_time": slope(values, [step["cpu_seconds"] for step in steps]),
+                "expected_of_time": in_time,
+                "slope_of_memory": memory_slope(values, [step["grown_by_mb"] for step in steps]),
+                "expected_of_memory": in_memory,
+            },
+            name,
+        )
+
+
+def memory_slope(values, megabytes):
+    """Slope where memory is more than the noise of a process, or None."""
+    seen = [(v, mb) for v, mb in zip(values, megabytes, strict=True) if mb > 10]
+    return slope(*zip(*seen, strict=True)) if len(seen) > 1 else None
