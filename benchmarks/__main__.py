@@ -33,25 +33,28 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("part", nargs="*", help="default: all of them")
-    parser.add_argument("--data", type=Path, default=os.environ.get("MONDRIAN_KERNEL_DATA", "data"))
+    parser.add_argument(
+        "--data", type=Path, default=os.environ.get("MONDRIAN_KERNEL_DATA", "data"),
+        help="folder of NAME.csv.gz",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="small sizes, under three minutes")
-    parser.add_argument("--splits", type=int, help="of each data set; default: by its size")
+    parser.add_argument("--splits", type=int, help="of a data set, end to end; default: by size")
+    parser.add_argument("--rows", type=int, help="to learn from at most, end to end")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
     arguments = parser.parse_args()
     unknown = set(arguments.part) - set(PARTS)
     if unknown:
         parser.error(f"unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if arguments.splits is not None and arguments.splits < 1:
-        parser.error("--splits must be at least 1")
+    for name, least in (("splits", 1), ("rows", 100)):
+        if (given := getattr(arguments, name)) is not None and given < least:
+            parser.error(f"--{name} must be at least {least}")
     parts = arguments.part or list(PARTS)
     for part in parts:
         if part in NEEDS and find_spec(NEEDS[part]) is None:
             parser.error(f"{part} needs {NEEDS[part]}: pip install {NEEDS[part]}")
     data.names(arguments.data)  # a folder without data is told before any work
-    run = Run(
-        Path(arguments.data), arguments.out, arguments.quick, arguments.splits, arguments.seed
-    )
+    run = Run(**{name: value for name, value in vars(arguments).items() if name != "part"})
     warnings.simplefilter("ignore")  # a search tries what a model may well warn of
     for part in parts:
         import_module(f"benchmarks.{MODULES.get(part, part)}").measure(run)

@@ -202,7 +202,7 @@ def main():
     elif args.part == "work":
         result = work(args.rows or 100_000, 5, args.trees or 50)
     else:
-        result = memory(args.rows or 7_200_000, 20, args.trees or 3, 120, "600MB")
+        result = memory(args.rows or 13_000_000, 20, args.trees or 4, 260, "1GB")
     print(json.dumps(result, indent=1))
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.write_text(json.dumps(results | {args.part: result}, indent=1) + "\n")

@@ -15,7 +15,7 @@ WHERE = (
     "pass --data DIR or set MONDRIAN_KERNEL_DATA, a folder with one NAME.csv.gz a data set "
     "(a header row, numbers, the target last)."
 )
-MAX_TRAIN, MAX_TEST = 20_000, 5_000
+MAX_TEST = 5_000
 
 
 class Split(NamedTuple):
@@ -54,7 +54,7 @@ def scaled(X, y, train, test):
     return Split(scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test])
 
 
-def random_split(X, y, seed, max_train=MAX_TRAIN, max_test=MAX_TEST):
+def random_split(X, y, seed, max_train, max_test=MAX_TEST):
     """Four fifths to learn from and a fifth to test on, at most so many of each."""
     order = np.random.default_rng(seed).permutation(y.size)
     n_train = int(0.8 * y.size)

@@ -26,7 +26,8 @@ class Run:
     data: Path
     out: Path
     quick: bool
-    splits: int | None
+    splits: int | None = None
+    rows: int | None = None
     seed: int = 0
 
     def section(self, part):

@@ -29,7 +29,7 @@ GAMMAS = np.geomspace(3e-3, 1, 6)
 class Tuned(BaseEstimator):
     """Two parameters of an estimator, searched on some rows widely, then on all rows nearby."""
 
-    def __init__(self, estimator, grid, n_some=1500):
+    def __init__(self, estimator, grid, n_some=1000):
         self.estimator, self.grid, self.n_some = estimator, grid, n_some
 
     def fit(self, X, y):
@@ -98,7 +98,7 @@ def regressors(n_rows, seed, threads):
         "HistGradientBoosting": HistGradientBoostingRegressor(random_state=seed),
         "Nystroem": Tuned(
             nystroem(Ridge(), seed),
-            {"features__gamma": GAMMAS, "learner__alpha": np.logspace(-5, 1, 5)},
+            {"features__gamma": GAMMAS, "learner__alpha": np.logspace(-4, 0, 3)},
         ),
     }
     if n_rows <= MAX_EXACT:

@@ -125,7 +125,7 @@ def one_set(run, section, name, limit, max_rows):
 
 def measure(run):
     section = run.section("width")
-    limit, max_rows = (1.0, 300) if run.quick else (45.0, 8_000)
+    limit, max_rows = (1.0, 300) if run.quick else (20.0, 8_000)
     with threadpool_limits(THREADS):
         for name in SETS:
             one_set(run, section, name, limit, max_rows)

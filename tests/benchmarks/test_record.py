@@ -6,7 +6,7 @@ from benchmarks.record import Run, path_of
 
 
 def run(folder, quick=False):
-    return Run(data=folder, out=folder, quick=quick, splits=None)
+    return Run(data=folder, out=folder, quick=quick)
 
 
 def test_parts_share_a_file_and_a_part_begins_afresh(tmp_path):
