@@ -54,7 +54,7 @@ def choose_block_width(
             solver=solver, n_jobs=None, verbose=0,
         )  # fmt: skip
     order = np.random.default_rng(seed).permutation(n)
-    held_out, fitted = np.split(order, [int(one_place._HELD_OUT * n)])
+    held_out, fitted = np.split(order, [int(one_place.HELD_OUT * n)])
     is_out = np.zeros(n, np.bool_)
     is_out[held_out] = True
     masks = np.split(is_out, np.cumsum(summary.lengths)[:-1])
@@ -63,23 +63,17 @@ def choose_block_width(
     def path(lifetimes: FloatArray, alphas: FloatArray) -> BlockPath:
         return block_path(
             rows_in, rows_out, seed, lifetimes=lifetimes, alphas=alphas,
-            n_estimators=min(n_estimators, one_place._TREES), solver=solver, keep_cells=keep_cells,
+            n_estimators=min(n_estimators, one_place.TREES), solver=solver, keep_cells=keep_cells,
         )  # fmt: skip
 
     alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
         decided = path(np.array([float(lifetime)]), alphas)
         return float(lifetime), decided.best_alpha, decided
-    few = min(n_estimators, one_place._SAMPLE_TREES)
-    found: LifetimePath | BlockPath
+    few = min(n_estimators, one_place.SAMPLE_TREES)
     found = _rough_path(blocks, summary, fitted, held_out, alphas, few, seed)
-    for _ in range(one_place._MOVES):
-        near = found.best_alpha * one_place._NEAR_ALPHAS if alpha == "auto" else alphas
-        found = path((found.best_lifetime or 1.0) * one_place._WINDOW, near)
-        k, a = found.best_index
-        if 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1):
-            break
-    return found.best_lifetime, found.best_alpha, found
+    decided = one_place.settle(found, path, None if alpha == "auto" else alphas)
+    return decided.best_lifetime, decided.best_alpha, decided
 
 
 def _rough_path(
@@ -92,14 +86,14 @@ def _rough_path(
     seed: int,
 ) -> LifetimePath:
     """Path of a sample, in one place."""
-    rows, Y, weight = _fetch(blocks, summary, fitted[: one_place._SAMPLE_ROWS])
+    rows, Y, weight = _fetch(blocks, summary, fitted[: one_place.SAMPLE_ROWS])
     validation = _fetch(blocks, summary, held_out[:_HELD_OUT_ROWS])[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
         return grid_path(
             Growth(rows, n_trees, seed), Y, weight, budget=cell_budget(rows.shape, n_trees),
-            alphas=alphas, criterion="holdout", held_out=validation, tol=one_place._TOL, seed=seed,
-            n_lifetimes=one_place._SAMPLE_LIFETIMES, solver="dense", n_jobs=None, callback=None,
+            alphas=alphas, criterion="holdout", held_out=validation, tol=one_place.TOL, seed=seed,
+            n_lifetimes=one_place.SAMPLE_LIFETIMES, solver="dense", n_jobs=None, callback=None,
         )  # fmt: skip
 
 

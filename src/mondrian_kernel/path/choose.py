@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -14,22 +15,24 @@ from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.path.ridge_path import cell_budget, grid_path
 
+_Path = TypeVar("_Path", bound="_Grid")
+
 # A path on a sample of rows, with few trees, tells where to look.
-_SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
+SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
 # A window about that place decides: exactly, on the model's own trees, up to so many rows; beyond,
 # on rows held out, with fewer trees: errors as a function of the lifetime hardly depend on the
 # number of trees once there are some hundreds.
 _EXACT_ROWS = 2000
-_TREES = 400
+TREES = 400
 _WINDOW = np.geomspace(0.5, 1.6, 8)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
 _MOVES = 3
-_HELD_OUT = 0.2
+HELD_OUT = 0.2
 # Of the penalties that do about as well on the sample the largest is the fastest to solve with.
 _SLACK = 0.01
-_TOL = 1e-3
+TOL = 1e-3
 
 
 def choose_width(
@@ -60,7 +63,7 @@ def choose_width(
         criterion = "holdout"
     fitted, held_out = order, None
     if criterion == "holdout":
-        n_out = max(1, int(_HELD_OUT * order.size))
+        n_out = max(1, int(HELD_OUT * order.size))
         fitted = order[n_out:] if order.size > 1 else order
         held_out = rows[order[:n_out]], Y[order[:n_out]]
 
@@ -69,34 +72,64 @@ def choose_width(
         return grid_path(
             growth, Y[some], None if weight is None else weight[some],
             budget=cell_budget(rows[some].shape, n_trees),
-            alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
+            alphas=alphas, criterion=criterion, held_out=held_out, tol=TOL, seed=seed,
             solver="dense" if solver == "auto" and len(some) <= _EXACT_ROWS else solver,
             n_jobs=n_jobs, callback=listener(verbose), **where,
         )  # fmt: skip
 
     # In their own order the rows give the very trees of the model.
     all_rows = np.sort(fitted)
-    n_trees = n_estimators if exact else min(n_estimators, _TREES)
+    n_trees = n_estimators if exact else min(n_estimators, TREES)
     alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
         found = path(all_rows, n_trees, alphas, lifetimes=np.array([float(lifetime)]))
         return float(lifetime), found.best_alpha, found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-        few = min(n_estimators, _SAMPLE_TREES)
-        found = path(fitted[:_SAMPLE_ROWS], few, alphas, n_lifetimes=_SAMPLE_LIFETIMES)
-    k, a = found.best_index
-    good = found.score[k] <= found.score[k, a] + _SLACK * abs(found.score[k, a])
-    penalty = found.alphas[good][-1]
+        few = min(n_estimators, SAMPLE_TREES)
+        found = path(fitted[:SAMPLE_ROWS], few, alphas, n_lifetimes=SAMPLE_LIFETIMES)
     window = _WIDE if criterion.startswith("evidence") else _WINDOW
-    least = np.inf
+    found = settle(
+        found,
+        lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
+        None if alpha == "auto" else alphas,
+        window,
+    )
+    return found.best_lifetime, found.best_alpha, found
+
+
+class _Grid(Protocol):
+    """What is looked at of a path."""
+
+    @property
+    def lifetimes(self) -> FloatArray: ...
+    @property
+    def alphas(self) -> FloatArray: ...
+    @property
+    def score(self) -> FloatArray: ...
+    @property
+    def best_index(self) -> tuple[int, int]: ...
+
+
+def settle(
+    rough: _Grid,
+    look: Callable[[FloatArray, FloatArray], _Path],
+    alphas: FloatArray | None = None,
+    window: FloatArray = _WINDOW,
+) -> _Path:
+    """Look about the best of a rough path, and move on while the best lies at an end and that pays.
+
+    ``look`` returns the path at given lifetimes and alphas; ``alphas`` fixes the latter.
+    """
+    k, a = rough.best_index
+    good = rough.score[k] <= rough.score[k, a] + _SLACK * abs(rough.score[k, a])
+    centre, penalty, least = rough.lifetimes[k], rough.alphas[good][-1], np.inf
     for _ in range(_MOVES):
-        near = alphas if alpha != "auto" else penalty * _NEAR_ALPHAS
-        found = path(all_rows, n_trees, near, lifetimes=(found.best_lifetime or 1.0) * window)
-        penalty = found.best_alpha
+        near = penalty * _NEAR_ALPHAS if alphas is None else alphas
+        found = look((centre or 1.0) * window, near)
         k, a = found.best_index
-        inside = 0 < k < found.lifetimes.size - 1 and (alpha != "auto" or 0 < a < near.size - 1)
+        inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)
         if inside or found.score[k, a] > least - _SLACK * abs(least):
             break
-        least = found.score[k, a]
-    return found.best_lifetime, found.best_alpha, found
+        centre, penalty, least = found.lifetimes[k], found.alphas[a], found.score[k, a]
+    return found

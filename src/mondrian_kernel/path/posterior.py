@@ -272,8 +272,8 @@ def lifetime_posterior(
     lifetimes, log_evidence = path.lifetimes, kinds[evidence][:, column]
     if not np.isfinite(log_evidence).all():
         raise ValueError(
-            "The path holds no likelihoods: beyond the dense solver it leaves them out when held-out "
-            "rows decide. Run it with criterion='evidence'."
+            "The path holds no likelihoods: beyond the dense solver it leaves them out when rows "
+            "held out decide. Run it with criterion='evidence'."
         )
     edges = np.concatenate([[0.0], lifetimes[1:], lifetimes[-1:]])
     log_mass = _log_mass(prior, edges[:-1], edges[1:])
