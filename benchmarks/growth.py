@@ -10,6 +10,7 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.ridge.dense import dense_scores
 from mondrian_kernel.ridge.design import flat_design
 
+SMALL = {"N": 300, "M": 5, "D": 2, "C": 60}
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -19,11 +20,11 @@ def grown(X, n_trees, seed):
     return growth
 
 
-def sampling(n_rows, n_trees, n_dims, seed, repeats):
+def sampling(N, M, D, seed, repeats):
     """Grow trees until every row is alone."""
-    X = data.normal(n_rows, n_dims, seed)
+    X = data.normal(N, D, seed)
     before = peak_mb()
-    (times,) = best_of(repeats, lambda: grown(X, n_trees, seed))
+    (times,) = best_of(repeats, lambda: grown(X, M, seed))
     return times | {"grown_by_mb": peak_mb() - before}
 
 
@@ -33,23 +34,23 @@ def design_of(X, n_trees, lifetime, seed):
     return flat_design(np.ascontiguousarray(columns), features.n_cells_, n_jobs=1)
 
 
-def product(n_rows, n_trees, n_dims, seed, repeats):
-    """Multiply the kernel matrix ΦΦᵀ by eight vectors, on some forty cells a tree."""
-    X = data.normal(n_rows, n_dims, seed)
+def product(N, M, D, seed, repeats):
+    """Multiply the kernel matrix ΦΦᵀ by eight vectors, at the lifetime 1/D."""
+    X = data.normal(N, D, seed)
     before = peak_mb()
-    design = design_of(X, n_trees, 1.0 / n_dims, seed)
-    V = data.normal(n_rows, 8, seed)
+    design = design_of(X, M, 1.0 / D, seed)
+    V = data.normal(N, 8, seed)
     design.gram(V)
     (times,) = best_of(repeats, lambda: design.gram(V))
     return times | {"grown_by_mb": peak_mb() - before}
 
 
-def factor(n_cells, seed, repeats):
+def factor(C, seed, repeats):
     """Factor ΦᵀΦ + α I for ten penalties, with more rows than cells."""
-    n_trees, n_rows = 20, 2 * n_cells
-    X, y = data.curve(n_rows, 5, seed)
+    n_trees = 20
+    X, y = data.curve(2 * C, 5, seed)
     growth = Growth(X, n_trees, seed, 1)
-    end = growth.advance_within(np.inf, n_cells)
+    end = growth.advance_within(np.inf, C)
     trees, leaf = growth.freeze(end)
     cells = trees.cells(end)
     design = flat_design(cells.column[leaf], cells.total, n_jobs=1)
@@ -59,12 +60,12 @@ def factor(n_cells, seed, repeats):
     return times | {"grown_by_mb": peak_mb() - before}
 
 
-def update(n_cells, seed, repeats):
+def update(C, seed, repeats):
     """Exact ridge after one more cut: the mean over the cuts of a path."""
     n_trees = 50
-    X, y = data.curve(2 * n_cells, 5, seed)
+    X, y = data.curve(2 * C, 5, seed)
     growth = Growth(X, n_trees, seed, 1)
-    end = growth.advance_within(np.inf, n_cells)
+    end = growth.advance_within(np.inf, C)
     before = peak_mb()
     (times,) = best_of(
         repeats,
@@ -73,7 +74,7 @@ def update(n_cells, seed, repeats):
             random_state=seed, n_jobs=1,
         ),
     )  # fmt: skip
-    cuts = n_cells - n_trees
+    cuts = C - n_trees
     each = {clock: seconds / cuts for clock, seconds in times.items()}
     return each | {"grown_by_mb": peak_mb() - before}
 
@@ -84,14 +85,14 @@ def plans(quick):
     trees, dims = (
         ((10, 20, 40), (4, 8, 16)) if quick else ((10, 20, 40, 80, 160), (2, 4, 8, 16, 32))
     )
-    cells = (100, 200, 400) if quick else (250, 500, 1000, 2000)
+    cells = (100, 200, 400) if quick else (500, 1000, 2000, 4000)
     n_log_n = slope(rows, [n * np.log(n) for n in rows])
     few = {"N": 4000, "M": 20, "D": 10}
     return [
-        (sampling, "N", rows, {"N": 0, "M": 2, "D": 4}, n_log_n, 1),
+        (sampling, "N", rows, {"M": 2, "D": 4}, n_log_n, 1),
         (sampling, "M", trees, few, 1, 1),
-        (sampling, "D", dims, few, 0, 1),
-        (product, "N", rows, {"N": 0, "M": 20, "D": 4}, 1, 1),
+        (sampling, "D", dims, few, 0, 0),
+        (product, "N", rows, {"M": 20, "D": 4}, 1, 1),
         (product, "M", trees, few | {"N": 20_000}, 1, 1),
         (factor, "C", cells, {}, 3, 2),
         (update, "C", cells, {}, 2, 2),
@@ -101,9 +102,9 @@ def plans(quick):
 def job(call, sizes, seed, repeats):
     """One point of a curve; for a child."""
     with threadpool_limits(1):
-        small = (300, 5, 2) if call in (sampling, product) else (60,)
-        call(*small, seed, 1)  # compiled code is loaded before anything is measured
-        return call(*sizes.values(), seed, repeats)
+        small = {name: SMALL[name] for name in sizes}
+        call(**small, seed=seed, repeats=1)  # compiled code is loaded before anything is measured
+        return call(**sizes, seed=seed, repeats=repeats)
 
 
 def measure(run):

@@ -56,10 +56,11 @@ def plot(ranks, difference, n_sets, path):
 
     groups, values = cliques(ranks, difference), list(ranks.values())
     figure, axes = plt.subplots(figsize=(7, 1.2 + 0.25 * (len(ranks) + len(groups))))
+    paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
     for k, (name, rank) in enumerate(ranks.items()):
         height = -0.6 - 0.5 * (len(groups) + k)
         axes.plot([rank, rank], [0, height], color="0.6", lw=0.8, zorder=0)
-        axes.text(rank, height, f" {name} {rank:.2f}", va="center", fontsize=9)
+        axes.text(rank, height, f" {name} {rank:.2f}", va="center", fontsize=9, bbox=paper)
     for k, (begin, end) in enumerate(groups):
         axes.plot([values[begin], values[end]], [-0.35 - 0.5 * k] * 2, color="k", lw=3)
     axes.set(xlim=(1, len(ranks)), ylim=(-0.6 - 0.5 * (len(groups) + len(ranks)), 0))

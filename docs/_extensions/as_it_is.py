@@ -1,0 +1,134 @@
+"""What the pages show as it is: measured tables, help texts, and names that must exist.
+
+``{measured}`` renders a table of the benchmarks, ``{readme-code}`` the first lines of Python in the
+README and what they print, ``{help}`` what a command prints with ``--help``. The roles ``{source}``
+and ``{testcase}`` name a thing of the library and a test; a name that does not exist is a warning,
+and hence ends the build.
+"""
+
+import contextlib
+import importlib
+import io
+import re
+from pathlib import Path
+
+import tables
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+from sphinx.util.logging import getLogger
+
+from mondrian_kernel.cli import main
+
+ROOT = Path(__file__).parents[2]
+logger = getLogger(__name__)
+
+
+class Measured(SphinxDirective):
+    """A table of :mod:`tables` by its name."""
+
+    required_arguments = 1
+
+    def run(self):
+        self.env.note_reread()
+        lines = tables.table(self.arguments[0]).splitlines()
+        box = nodes.container(classes=["measured"])
+        self.state.nested_parse(StringList(lines, self.arguments[0]), 0, box)
+        return [box]
+
+
+class Help(SphinxDirective):
+    """What a command prints with ``--help``."""
+
+    optional_arguments = 1
+
+    def run(self):
+        words = [*self.arguments, "--help"]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+            main(words)
+        text = f"$ mondrian-kernel {' '.join(words)}\n{out.getvalue()}"
+        return [nodes.literal_block(text, text, language="text")]
+
+
+class ReadmeCode(SphinxDirective):
+    """The first lines of Python in the README, run, and what they print."""
+
+    def run(self):
+        file, out = ROOT / "README.md", io.StringIO()
+        self.env.note_dependency(str(file))
+        found = re.search(r"```python\n(.*?)```", file.read_text(), re.DOTALL)
+        with contextlib.redirect_stdout(out):
+            exec(found[1], {})
+        texts = {"python": found[1], "text": out.getvalue()}
+        return [nodes.literal_block(t, t, language=kind) for kind, t in texts.items()]
+
+
+class Source(SphinxRole):
+    """A dotted name of the library, which must exist."""
+
+    def run(self):
+        if not _exists(f"mondrian_kernel.{self.text}"):
+            logger.warning(
+                "mondrian_kernel.%s does not exist", self.text, location=self.get_location()
+            )
+        return [nodes.literal(self.text, self.text)], []
+
+
+class TestCase(SphinxRole):
+    """A file of ``tests``, or one of its tests after ``::``, which must exist."""
+
+    def run(self):
+        name, _, case = self.text.partition("::")
+        file = ROOT / "tests" / name
+        found = file.is_file() and (
+            not case or re.search(rf"(def|class) {case.rpartition('::')[2]}\b", file.read_text())
+        )
+        if not found:
+            logger.warning("there is no test %s", self.text, location=self.get_location())
+        # A test says in its name what holds; as words it can be read, and wrapped.
+        words = case.removeprefix("test_").replace("_", " ")
+        said = [nodes.inline("", ": "), nodes.emphasis(words, words)] if case else []
+        return [nodes.literal(name, name), *said], []
+
+
+def _exists(name):
+    """Whether a dotted name is a module, or something in one."""
+    module, rest = name, []
+    while module:
+        try:
+            thing = importlib.import_module(module)
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            rest.insert(0, last)
+            continue
+        for part in rest:
+            thing = getattr(thing, part, None)
+        return thing is not None
+    return False
+
+
+def quote_attributes(app, what, name, obj, options, lines):
+    """Quote names such as ``n_cells_`` in shapes, which are links to reStructuredText."""
+    for i, line in enumerate(lines):
+        if "of shape" in line:
+            lines[i] = re.sub(r"(?<![`\w.])([a-z]\w*_(?:\[[^]]*\])?)(?![`\w])", r"``\1``", line)
+
+
+def hide_private(app, what, name, obj, options, signature, return_annotation):
+    """Leave out the signature of a class that is made by the library and not by hand."""
+    if what == "class" and signature and ", _" in signature:
+        return "", None
+    return None
+
+
+def setup(app):
+    """Tell Sphinx the directives and roles."""
+    app.add_directive("measured", Measured)
+    app.add_directive("readme-code", ReadmeCode)
+    app.add_directive("help", Help)
+    app.add_role("source", Source())
+    app.add_role("testcase", TestCase())
+    app.connect("autodoc-process-docstring", quote_attributes, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", hide_private)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,96 @@
+"""Tables of the guide, in Markdown, from what the benchmarks have written."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+# The benchmarks are a package of the checkout, not of the library.
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.record import path_of, read  # noqa: E402
+from benchmarks.tables import rendered  # noqa: E402
+from benchmarks.tables import table as markdown  # noqa: E402
+
+
+def table(name):
+    """Return a table by its name, or how to make it where the benchmark has not been run."""
+    if name in OWN:
+        return OWN[name]()
+    missing = "*Not measured yet in this checkout:* `python -m benchmarks` *writes the table.*"
+    return rendered(read(path_of())).get(name, missing)
+
+
+def dask():
+    """All that was measured on Dask workers, side by side where there are two solvers."""
+    file = RESULTS / "dask_scale.json"
+    if not file.exists():
+        return "*Not measured yet in this checkout: run* `python benchmarks/dask_scale.py speed`."
+    parts = []
+    for part, found in json.loads(file.read_text()).items():
+        plain = {k: v for k, v in found.items() if not isinstance(v, dict)}
+        inner = {k: v for k, v in found.items() if isinstance(v, dict)}
+        rows = [[k, *[_number(v)] * max(len(inner), 1)] for k, v in plain.items()]
+        names = dict.fromkeys(k for column in inner.values() for k in column if k not in plain)
+        rows += [[k, *(_number(column[k]) for column in inner.values())] for k in names]
+        header = [part, *(inner or ["measured"])]
+        parts.append(markdown(header, rows))
+    return "\n\n".join(parts)
+
+
+def dask_on_paper():
+    """What a fit of 10⁹ rows would take, from the times of a row and tree."""
+    file = RESULTS / "dask_scale.json"
+    work = json.loads(file.read_text()).get("work") if file.exists() else None
+    if work is None:
+        return "*Not measured yet in this checkout: run* `python benchmarks/dask_scale.py work`."
+
+    def hours(kind, n_trees, passes):
+        each = work[f"{kind}, ns a row and tree"]
+        return passes * each * 1e-9 * n_trees * (1e9 / 100) / 3600
+
+    few, many = 100, 1500
+    # Each of M cells of a row meets M others.
+    sums = hours("summing the matrix", few, few / work["trees"])
+    finding = hours("finding the cells", few, 5)
+    steps, walks = hours("a step of Lanczos", many, 300), hours("finding the cells", many, 300)
+    rows = [
+        ["growing", *(f"{hours('a round of growing', m, 15):.1f} h" for m in (few, many))],
+        ["solving", f"{sums + finding:.1f} h", f"{steps:.0f} h"],
+        ["solving if cells are not kept", "–", f"{steps + walks:.0f} h"],
+        ["cells kept, GB a worker", "–", f"{4 * many * 1e7 / 1e9:.0f}"],
+    ]
+    return markdown(["", f"{few} trees, dense", f"{many} trees, Lanczos"], rows)
+
+
+def big_file():
+    """Files through the command line: time and memory of fitting and predicting."""
+    file = RESULTS / "big_file.json"
+    if not file.exists():
+        return "*Not measured yet in this checkout: run* `python -m benchmarks.big_file`."
+    header = [
+        "rows × columns",
+        "file, MB",
+        "fit, CPU s",
+        "peak, GB",
+        "predict, CPU s",
+        "peak, GB",
+        "R²",
+    ]
+    rows = []
+    for found in json.loads(file.read_text())["files"]:
+        cells = [f"{found['rows']:,} × {found['dims']}", f"{found['file_mb']:.0f}"]
+        for what in ("fit", "predict"):
+            cells += [f"{found[what]['cpu_seconds']:.0f}", f"{found[what]['peak_mb'] / 1024:.1f}"]
+        rows.append([*cells, f"{found['held_out']['r2']:.3f}"])
+    return markdown(header, rows)
+
+
+def _number(value):
+    if isinstance(value, list):
+        return ", ".join(map(_number, value))
+    return f"{value:,.0f}" if isinstance(value, int) or value >= 100 else f"{value:.3g}"
+
+
+OWN = {"dask": dask, "dask_on_paper": dask_on_paper, "big_file": big_file}
