@@ -73,5 +73,5 @@ def test_bad_input(name):
 
 
 def test_classes_where_numbers_are_asked_for():
-    with pytest.raises(ValueError, match="y holds classes such as '(same|other)'"):
+    with pytest.raises(ValueError, match=r"y holds classes such as '(same|other)'"):
         lifetime_path(X, Y, **OPTIONS)

@@ -22,6 +22,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_equals_ridge(name, alpha, centre, dense_size, monkeypatch):
     monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
+    monkeypatch.setattr(module, "_TOL", 1e-10)
     problem = PROBLEMS[name]
     fit = solve(problem.design(centre).level(-1), problem.Y, alpha)
     model = ridge(problem, -1, alpha, centre)

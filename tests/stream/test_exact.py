@@ -102,7 +102,7 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     design = flat_design(model.features_.apply(X / model.scale_), model.features_.n_cells_, WEIGHT)
     variance = PredictiveVariance(design, 0.1)
     Phi = model.features_.transform(RNG.uniform(-0.5, 1.5, size=(20, 3)) / model.scale_)
-    bars, errors = model._error_bars()
+    bars, errors, _ = model._error_bars()
     assert_allclose(bars(Phi), variance(Phi), rtol=1e-8)
     assert_allclose(errors, standard_loo_errors(design, Y, 0.1, variance), rtol=1e-8)
     assert_allclose(model.coef_, solve(design, Y, 0.1).coef, atol=1e-8)

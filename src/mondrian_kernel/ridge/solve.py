@@ -12,8 +12,8 @@ from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import krylov
 
-DENSE_SIZE = 6000
-_TOL, _PROBE_TOL = 1e-10, 1e-2
+DENSE_SIZE = 8000
+_TOL, _PROBE_TOL = 1e-6, 1e-2
 _LANES = 8
 
 
