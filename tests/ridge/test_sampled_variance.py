@@ -34,9 +34,9 @@ def test_variance_at_new_rows(case):
     _, _, sampled, exact = case
     Phi = FEATURES.transform(NEW)
     ratio = sampled(Phi) / exact(Phi)
-    assert_allclose(np.median(ratio), 1.0, atol=0.1)
+    assert_allclose(np.median(ratio), 1.0, atol=0.15)
     low, high = np.quantile(ratio, [0.05, 0.95])
-    assert 0.6 < low < high < 1.7
+    assert 0.5 < low < high < 1.9
     # Without the factor all would be too large.
     assert np.median(sampled._sample(Phi) / exact(Phi)) > 1.25
 

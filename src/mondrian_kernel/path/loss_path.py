@@ -29,7 +29,8 @@ _TOL = 3e-3  # a rough minimum ranks widths as well as an exact one
 _WORTH = 0.02  # part of the loss that a smaller alpha, which costs more, must save
 _STEPS = 30  # of one fit
 _CELLS = 3_000_000  # of all trees; boxes of D sides and weights of K outputs for each
-_PATIENCE = 3
+# Lifetimes to wait for a better one; few rows held out make a rough curve.
+_PATIENCE, _PATIENCE_FEW, _FEW_ROWS = 3, 8, 2000
 # For the choice: trees, bounds on the rows, and rows times classes between these.
 _SAMPLE_TREES = 100
 _SAMPLE_ROWS = (1500, 4000)
@@ -293,7 +294,8 @@ class _Run:
     def passed_its_best(self) -> bool:
         """Whether the best lies some lifetimes back and the last is clearly worse."""
         best = np.nanmin(self.validation, axis=1)
-        return passed_its_best(best, _PATIENCE)
+        few = self.Y.shape[0] <= _FEW_ROWS
+        return passed_its_best(best, _PATIENCE_FEW if few else _PATIENCE)
 
     def result(self, *, complete: bool) -> LossPath:
         n = len(self.validation)  # an interrupt may have come before it
