@@ -375,7 +375,7 @@ class _Run:
             fits = lanczos_scores(design, target, self.alphas, self.tol, rng)
         if self.held_out is not None:
             for k, (_, dual) in enumerate(fits):
-                error = self._validate(trees, float(lifetimes[k]), design.level(k), dual, mean)
+                error = self._validate(trees, float(lifetimes[k]), design, k, dual, mean)
                 self.validation.append(error)
         self.scores += [scores for scores, _ in fits]
         self.lifetimes += [float(t) for t in lifetimes]
@@ -383,13 +383,19 @@ class _Run:
         self.solvers += [solver] * lifetimes.size
 
     def _validate(
-        self, trees: Trees, lifetime: float, design: Design, dual: FloatArray, mean: FloatArray
+        self,
+        trees: Trees,
+        lifetime: float,
+        design: Design,
+        level: int,
+        dual: FloatArray,
+        mean: FloatArray,
     ) -> FloatArray:
         assert self.held_out is not None
         X_val, Y_val = self.held_out
         n_outputs, n_alphas = dual.shape[1:]
         means = np.repeat(mean, n_alphas)
-        coef, intercept = weights(design, dual.reshape(design.n_rows, -1), means)
+        coef, intercept = weights(design, dual.reshape(design.n_rows, -1), means, level)
         Phi = features_at(trees, lifetime, self.n_jobs).transform(X_val)
         residual = (Phi @ coef + intercept).reshape(-1, n_outputs, n_alphas) - Y_val[:, :, None]
         errors: FloatArray = np.mean(residual**2, axis=(0, 1))

@@ -102,7 +102,7 @@ class Design:
         return self.centred(self.gather(T))
 
     def coef(self, dual: FloatArray) -> FloatArray:
-        """Weights ``w = Φᵀ H a`` of dual coefficients a, for a design of one finest level."""
+        """Weights ``w = Φᵀ H a`` of dual coefficients a, at the finest level."""
         return self.scatter(self.centred(dual.copy()))
 
 

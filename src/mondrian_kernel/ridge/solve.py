@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
@@ -49,13 +49,21 @@ def solve(design: Design, Y: FloatArray, alpha: float) -> Fit:
     return Fit(*weights(design, dual, mean), dual, log_det)
 
 
-def weights(design: Design, dual: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights and intercepts of dual coefficients (N, k) to targets with these means."""
-    coef = design.coef(dual)
+def weights(
+    design: Design, dual: FloatArray, mean: FloatArray, level: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Weights and intercepts of dual coefficients (N, k) to targets with these means, at a level.
+
+    The weight of a coarser cell is the sum over the finest ones in it.
+    """
+    groups, n_cells = design.groups[:, level], int(design.n_cells[level])
+    one = np.ones(groups.size)
+    join = sparse.csr_matrix((one, (groups, np.arange(groups.size))), (n_cells, groups.size))
+    coef: FloatArray = np.asarray(join @ design.coef(dual))
     if not design.centre:
         return coef, mean
-    fitted = design.gather(coef) * design.root_weight[:, None]
-    return coef, mean - fitted.sum(axis=0) / design.total_weight
+    sums = np.asarray(join @ design.scatter(design.root_weight[:, None])[:, 0])
+    return coef, mean - sums @ coef / design.total_weight
 
 
 def _dense_dual(design: Design, target: FloatArray, alpha: float) -> tuple[FloatArray, float]:
