@@ -28,10 +28,12 @@ _WINDOW = np.geomspace(0.5, 1.6, 8)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
-_MOVES = 3
+_MOVES = 5
 HELD_OUT = 0.2
 # Of the penalties that do about as well on the sample the largest is the fastest to solve with.
 _SLACK = 0.01
+# What a move must gain for another one.
+_WORTH = 0.002
 TOL = 1e-3
 
 
@@ -129,7 +131,7 @@ def settle(
         found = look((centre or 1.0) * window, near)
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)
-        if inside or found.score[k, a] > least - _SLACK * abs(least):
+        if inside or found.score[k, a] > least - _WORTH * abs(least):
             break
         centre, penalty, least = found.lifetimes[k], found.alphas[a], found.score[k, a]
     return found
