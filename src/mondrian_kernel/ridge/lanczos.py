@@ -18,16 +18,21 @@ from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 
 MAX_STEPS = 1000
-_ROOM = 128
+_ROOM = 32
+_SINGLE = 1e-5  # tolerance from which on the basis is kept in single precision
 _PROBE_TOL = 0.1
 _BIN = 32
 _NEWTON_STEPS = 50
 
 
 class Krylov(NamedTuple):
-    """Lanczos bases of several columns: ``basis`` (steps, columns, N), T as ``a`` and ``b``."""
+    """Lanczos bases of several columns: ``basis``, T as ``a`` and ``b``, lengths of the starts.
 
-    basis: FloatArray
+    The basis comes in blocks (steps, columns, N), in single precision where that is enough: it is
+    what takes the memory.
+    """
+
+    basis: list[NDArray[np.floating]]
     a: FloatArray
     b: FloatArray
     norm: FloatArray
@@ -37,7 +42,8 @@ class Krylov(NamedTuple):
         steps = int(np.argmin(np.append(self.b[:, column] > 0, False))) + 1
         steps = min(steps, self.a.shape[0])
         if steps == 1:  # LAPACK's tridiagonal solver refuses an empty off-diagonal
-            return np.outer(self.basis[0, column], self.norm[column] / (self.a[0, column] + alphas))
+            first_only = self.basis[0][0, column].astype(np.float64)
+            return np.outer(first_only, self.norm[column] / (self.a[0, column] + alphas))
         first = np.zeros(steps)
         first[0] = self.norm[column]
         bands = np.zeros((2, steps))
@@ -46,7 +52,10 @@ class Krylov(NamedTuple):
         for k, alpha in enumerate(alphas):
             bands[0] = self.a[:steps, column] + alpha
             t[:, k] = solveh_banded(bands, first, lower=True, check_finite=False)
-        x: FloatArray = self.basis[:steps, column].T @ t
+        x = np.zeros((self.basis[0].shape[2], alphas.size))
+        for k, block in enumerate(self.basis):
+            part = t[k * _ROOM : (k + 1) * _ROOM]
+            x += block[: part.shape[0], column].T @ part.astype(block.dtype)
         return x
 
     def log_quadratic(self, column: int, alphas: FloatArray) -> FloatArray:
@@ -73,15 +82,17 @@ def krylov(
     V = starts / np.where(norm > 0, norm, 1.0)
     V_old, b = np.zeros_like(V), np.zeros(norm.size)
     tiny = np.finfo(float).eps * design.total_weight
-    basis = np.empty((_ROOM, norm.size, V.shape[0]))
+    exact = np.min(tol) < _SINGLE
+    basis: list[NDArray[np.floating]] = []
     a_all: list[FloatArray] = []
     b_all: list[FloatArray] = []
     residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
     pivot = np.ones_like(residual)
     for step in range(MAX_STEPS):  # rounding makes it more than N steps where N is small
-        if step == basis.shape[0]:
-            basis = np.concatenate([basis, np.empty_like(basis)])
-        basis[step] = V.T
+        if step % _ROOM == 0:
+            kind = np.float64 if exact else np.float32
+            basis.append(np.empty((_ROOM, norm.size, V.shape[0]), kind))
+        basis[-1][step % _ROOM] = V.T
         KV, a = design.gram(V), np.empty(norm.size)
         squares = lanczos_step(KV, V, V_old, a, b)
         pivot = a[:, None] + alphas - (b * b)[:, None] / pivot
@@ -93,7 +104,7 @@ def krylov(
         if np.all(residual.max(axis=1) <= tol):
             break
         V_old, V = V, KV / np.where(b > 0, b, np.inf)
-    return Krylov(basis[: len(a_all)], np.array(a_all), np.array(b_all), norm)
+    return Krylov(basis, np.array(a_all), np.array(b_all), norm)
 
 
 def n_probes(n_rows: int) -> int:
