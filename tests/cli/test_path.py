@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mondrian_kernel.cli import main
-from mondrian_kernel.path import loss_path, ridge_path
+from mondrian_kernel.path import grid_path, loss_path
 
 TARGETS = {"regression": ("price", "sold"), "classification": ("sold", "price")}
 
@@ -61,7 +61,7 @@ def test_other_pictures_are_refused_at_once(houses, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("task", "module"), [("regression", ridge_path), ("classification", loss_path)]
+    ("task", "module"), [("regression", grid_path), ("classification", loss_path)]
 )
 def test_ctrl_c_shows_the_path_so_far(task, module, houses, capsys, monkeypatch):
     whole = result(houses, task, capsys)["path"]

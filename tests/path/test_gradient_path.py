@@ -52,6 +52,8 @@ BAD = {
     "solver": ({"solver": "dense"}, "is for the squared loss"),
     "max_lifetime": ({"max_lifetime": -1.0}, "must be positive"),
     "alphas": ({"alphas": [0.0]}, "must be positive"),
+    "n_lifetimes": ({"n_lifetimes": 2.5}, "n_lifetimes must be"),
+    "validation": ({"validation": X_VAL}, "must be a pair"),
     "a new class": ({"validation": (X_VAL, np.full(150, "new"))}, "the class 'new'"),
     "sgd to the end": (
         {"solver": "sgd", "alphas": 1.0, "max_lifetime": None},

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 
 from mondrian_kernel import MondrianFeatures, lifetime_path
+from mondrian_kernel.path import grid_path
 from mondrian_kernel.path import ridge_path as module
 
 rng = np.random.default_rng(0)
@@ -78,7 +79,7 @@ class TestPlan:
     def test_growing_stops_after_the_best(self):
         path = make_path(max_lifetime=None, n_lifetimes=40)
         best = path.score.min(axis=1)
-        assert best.argmin() <= best.size - 1 - module._PATIENCE
+        assert best.argmin() <= best.size - 1 - grid_path._PATIENCE
         assert best[-1] > best.min()
         fully_grown = MondrianFeatures(np.inf, 20, random_state=0).fit(X).n_cells_
         assert path.n_cells[-1] < fully_grown
@@ -161,7 +162,7 @@ def test_lanczos_agrees_with_dense():
 
 def test_solver_is_chosen_by_cost(monkeypatch):
     assert set(make_path().solver) == {"dense"}
-    monkeypatch.setattr(module, "_DENSE_COST", 0.0)
+    monkeypatch.setattr(grid_path, "_DENSE_COST", 0.0)
     assert set(make_path().solver) == {"lanczos"}
 
 
@@ -249,7 +250,7 @@ class TestCallback:
         def interrupt(*args):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(module._Run, "advance", interrupt)
+        monkeypatch.setattr(grid_path._Run, "advance", interrupt)
         with pytest.raises(KeyboardInterrupt):
             make_path()
 

@@ -15,8 +15,8 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path import choose as one_place
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
+from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.path.ridge_path import cell_budget, grid_path
 from mondrian_kernel.regressor import join_copies
 
 # Up to so many rows the choice is made in one place.

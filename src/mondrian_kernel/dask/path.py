@@ -18,7 +18,7 @@ from mondrian_kernel.dask.targets import Centred, numbers
 from mondrian_kernel.features import MondrianFeatures, features_at
 from mondrian_kernel.partition.trees import FloatArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.ridge_path import cell_budget
+from mondrian_kernel.path.grid_path import cell_budget
 
 _TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution
 

@@ -47,7 +47,7 @@ def check_options(
     """Refuse what no path can be made of, before any work is done."""
     if criterion not in CRITERIA:
         raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
-    if solver not in ("auto", "dense", "lanczos"):
+    if solver not in ("auto", "dense", "lanczos", "sgd"):
         raise ValueError(f"solver must be 'auto', 'dense', 'lanczos' or 'sgd', got {solver!r}.")
     if criterion == "holdout" and validation is None:
         raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")

@@ -11,9 +11,9 @@ import numpy as np
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
+from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.path.ridge_path import cell_budget, grid_path
 
 _Path = TypeVar("_Path", bound="_Grid")
 

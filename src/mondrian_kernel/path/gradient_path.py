@@ -42,8 +42,6 @@ def gradient_path(
         )  # fmt: skip
     if solver != "auto":
         raise ValueError(f"solver={solver!r} is for the squared loss; use 'auto' or 'sgd'.")
-    if max_lifetime is not None and not max_lifetime > 0:
-        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
     checker = MondrianFeatures(n_estimators=options["n_estimators"], random_state=random_state)
     checker._validate_params()
     rows = check_rows(checker, X, reset=True)

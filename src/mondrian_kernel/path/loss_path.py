@@ -19,10 +19,10 @@ from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
+from mondrian_kernel.path.checks import DEFAULT_ALPHAS
 from mondrian_kernel.path.plan import growing, lifetimes_between, passed_its_best
 from mondrian_kernel.path.progress import Verbose, listener
 
-DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
 _FIRST_ALPHA = 0.1
 _HELD_OUT = 0.2
 _TOL = 3e-3  # a rough minimum ranks widths as well as an exact one
