@@ -7,11 +7,15 @@ cells in the trees of the run up to ``m``. An entry is the pair of an entry of t
 come in order, so that a sum over the trees of a run is one pass over them. A row knows one entry
 of each run, of its last tree.
 
-Eight vectors of a product lie side by side, one cache line a row, and sums stay in registers.
+Eight vectors of a product lie side by side, one cache line a row.
 """
 
 import numpy as np
 from numba import njit
+
+from mondrian_kernel._core.lanes import LANES, set_sum
+
+SIDE_BY_SIDE = 8
 
 
 @njit(cache=True, nogil=True)
@@ -84,13 +88,11 @@ def join(cells, n_cells, limit, joint, first, before, cell):
 def add_up(first, before, cell, W, begin, end, sums):
     """Set ``sums`` (E, 8) of runs ``begin:end``: of W (C, 8) over the cells of each entry."""
     for e in range(first[begin], first[end]):
-        c, p = cell[e], before[e]
-        if p < 0:
-            for k in range(8):
-                sums[e, k] = W[c, k]
+        if before[e] >= 0:
+            set_sum(sums, e, sums, before[e], W, cell[e])
         else:
-            for k in range(8):
-                sums[e, k] = sums[p, k] + W[c, k]
+            for k in range(LANES):
+                sums[e, k] = W[cell[e], k]
 
 
 @njit(cache=True, nogil=True)
@@ -98,30 +100,13 @@ def gather(joint, scale, sums, begin, end, out):
     """Rows ``begin:end`` of ``out`` (N, 8): the sums of a row's entries over all runs, scaled."""
     n_runs = joint.shape[0]
     out[begin:end] = 0.0
-    for block in range(0, n_runs, 8):
-        stop = min(block + 8, n_runs)
+    for block in range(0, n_runs, SIDE_BY_SIDE):
+        stop = min(block + SIDE_BY_SIDE, n_runs)
         for i in range(begin, end):
-            a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
             for r in range(block, stop):
-                e = joint[r, i]
-                a0 += sums[e, 0]
-                a1 += sums[e, 1]
-                a2 += sums[e, 2]
-                a3 += sums[e, 3]
-                a4 += sums[e, 4]
-                a5 += sums[e, 5]
-                a6 += sums[e, 6]
-                a7 += sums[e, 7]
-            out[i, 0] += a0
-            out[i, 1] += a1
-            out[i, 2] += a2
-            out[i, 3] += a3
-            out[i, 4] += a4
-            out[i, 5] += a5
-            out[i, 6] += a6
-            out[i, 7] += a7
+                set_sum(out, i, out, i, sums, joint[r, i])
     for i in range(begin, end):
-        for k in range(8):
+        for k in range(LANES):
             out[i, k] *= scale[i]
 
 
@@ -133,17 +118,12 @@ def scatter(joint, first, before, cell, V, begin, end, sums, out):
     are gone through side by side, so that one addition need not wait for another.
     """
     sums[first[begin] : first[end]] = 0.0
-    for block in range(begin, end, 8):
-        stop = min(block + 8, end)
+    for block in range(begin, end, SIDE_BY_SIDE):
+        stop = min(block + SIDE_BY_SIDE, end)
         for i in range(V.shape[0]):
             for r in range(block, stop):
-                e = joint[r, i]
-                for k in range(8):
-                    sums[e, k] += V[i, k]
+                set_sum(sums, joint[r, i], sums, joint[r, i], V, i)
     for e in range(first[end] - 1, first[begin] - 1, -1):
-        c, p = cell[e], before[e]
-        for k in range(8):
-            out[c, k] += sums[e, k]
-        if p >= 0:
-            for k in range(8):
-                sums[p, k] += sums[e, k]
+        set_sum(out, cell[e], out, cell[e], sums, e)
+        if before[e] >= 0:
+            set_sum(sums, before[e], sums, before[e], sums, e)
