@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -372,6 +373,16 @@ def features_at(
         features.feature_names_in_ = names_of.feature_names_in_
     features._stand_at(float(lifetime))
     return features
+
+
+def features_through(
+    trees: Trees, X: FloatArray, lifetimes: FloatArray, n_jobs: int | None = None
+) -> Iterator[sparse.csr_matrix]:
+    """Yield Φ of valid rows at each of ascending lifetimes, from one walk down the trees."""
+    node, log_stay = trees.walk_through(X, lifetimes, n_jobs)
+    for k, lifetime in enumerate(lifetimes):
+        cells = trees.cells(float(lifetime))
+        yield _csr(cells.column[node], np.ascontiguousarray(log_stay[:, :, k]), cells.total)
 
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:

@@ -46,33 +46,37 @@ def box_distance(X, i, lower, upper, node):
 
 
 @njit(cache=True, nogil=True)
-def walk(X, root, parent, left, right, dim, loc, time, lower, upper, lifetime, node_of, log_stay):
-    """Send each row down each tree to its cell at ``lifetime``.
+def walk(X, root, parent, left, right, dim, loc, time, lower, upper, lifetimes, node_of, log_stay):
+    """Send each row down each tree to its cell at the last of ascending ``lifetimes`` (L,).
 
     At a node with box B alive from t₀ to t₁ a row at L1 distance Δ from B stays with B with
     probability exp(-Δ (t₁ - t₀)): the mean over the conditional Mondrian that extends the tree to
-    the row. ``node_of`` int32 (N, M) receives the node of the cell, ``log_stay`` float64 (N, M)
-    the logarithm of the product along the way, exactly 0 for rows the trees were grown on.
+    the row. ``node_of`` int32 (N, M) receives the node of the cell, ``log_stay`` float64 (N, M, L)
+    the logarithm of the product along the way up to each lifetime, exactly 0 for rows the trees
+    were grown on.
     """
-    n_rows, n_trees = X.shape[0], root.size
+    n_rows, n_trees, n_levels = X.shape[0], root.size, lifetimes.size
+    last = lifetimes[n_levels - 1]
     for begin in range(0, n_rows, ROW_BLOCK):
         end = min(begin + ROW_BLOCK, n_rows)
         for m in range(n_trees):
             for i in range(begin, end):
                 node = root[m]
-                while time[node] <= lifetime and time[node] < np.inf:
+                while time[node] <= last and time[node] < np.inf:
                     node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
                 node_of[i, m] = node
                 # Boxes are nested: above a box that holds the row all do, and nothing is lost.
-                log_p = 0.0
-                death = lifetime
+                for k in range(n_levels):
+                    log_stay[i, m, k] = 0.0
+                death = last
                 while node >= 0:
                     distance = box_distance(X, i, lower, upper, node)
                     if distance <= 0.0:
                         break
                     node = parent[node]
                     birth = time[node] if node >= 0 else 0.0
-                    if death > birth:  # a distance may be infinite: no 0 · inf
-                        log_p -= distance * (death - birth)
+                    for k in range(n_levels):
+                        lived = min(death, lifetimes[k]) - birth
+                        if lived > 0.0:  # a distance may be infinite: no 0 · inf
+                            log_stay[i, m, k] -= distance * lived
                     death = birth
-                log_stay[i, m] = log_p

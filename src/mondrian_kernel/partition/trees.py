@@ -100,15 +100,25 @@ class Trees:
         The second array is 0 where the row lies in the box of every node on its way, as rows the
         trees were grown on do. See :func:`mondrian_kernel._core.walk.walk` for the formula.
         """
+        node, log_stay = self.walk_through(X, np.array([float(lifetime)]), n_jobs)
+        return node, log_stay[:, :, 0]
+
+    def walk_through(
+        self, X: FloatArray, lifetimes: FloatArray, n_jobs: int | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the same for several ascending lifetimes: nodes at the last, (N, M, L).
+
+        The node of the last lifetime lies in the cells of all before it.
+        """
         from mondrian_kernel._core.walk import walk
 
         shape = (X.shape[0], self.n_trees)
-        node, log_stay = np.empty(shape, np.int32), np.empty(shape)
+        node, log_stay = np.empty(shape, np.int32), np.empty((*shape, lifetimes.size))
 
         def run(begin: int, end: int) -> None:
             walk(
                 X[begin:end], self.root, self.parent, self.left, self.right, self.dim, self.loc,
-                self.time, self.lower, self.upper, lifetime, node[begin:end], log_stay[begin:end],
+                self.time, self.lower, self.upper, lifetimes, node[begin:end], log_stay[begin:end],
             )  # fmt: skip
 
         in_threads(run, X.shape[0], n_jobs, work=10 * node.size)

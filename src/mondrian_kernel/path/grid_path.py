@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_kernel.features import MondrianFeatures, features_at
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.path.held_out import held_out_errors
 from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between, passed_its_best
 from mondrian_kernel.path.result import LifetimePath, criterion_values
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
 from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.lanczos import lanczos_scores
+from mondrian_kernel.ridge.lanczos import lanczos_cost, lanczos_scores
 from mondrian_kernel.ridge.scores import Scores
 from mondrian_kernel.ridge.solve import centred_targets, weights
 
@@ -169,46 +170,33 @@ class _Run:
         groups = np.stack([cells.column[node] for cells in levels], axis=1)
         design = Design(fine.column[leaf], groups, weight, centre=fit_intercept, n_jobs=self.n_jobs)
         target, mean = centred_targets(design, Y)
-        solver = self.solver
+        solver, by_probes = self.solver, self.criterion != "holdout"
         if solver == "auto":
+            # What random vectors estimate is worth a longer computation without them.
+            limit = _DENSE_COST if by_probes else lanczos_cost(design, self.alphas)
             cost = dense_cost(design.n_rows, int(design.n_cells[-1]))
-            solver = "dense" if cost <= _DENSE_COST else "lanczos"
+            solver = "dense" if cost <= limit else "lanczos"
         if solver == "dense":
             fits = [
                 dense_scores(design.level(k), target, self.alphas) for k in range(lifetimes.size)
             ]
         else:
-            rng = None
-            if self.criterion != "holdout":
-                rng = np.random.default_rng([self.seed, 1])  # the same at every lifetime
+            # the same random vectors at every lifetime
+            rng = np.random.default_rng([self.seed, 1]) if by_probes else None
             fits = lanczos_scores(design, target, self.alphas, self.tol, rng)
         if self.held_out is not None:
-            for k, (_, dual) in enumerate(fits):
-                error = self._validate(trees, float(lifetimes[k]), design, k, dual, mean)
-                self.validation.append(error)
+            means = np.repeat(mean, self.alphas.size)
+            models = [
+                weights(design, dual.reshape(design.n_rows, -1), means, k)
+                for k, (_, dual) in enumerate(fits)
+            ]
+            self.validation += held_out_errors(
+                trees, lifetimes, models, *self.held_out, self.n_jobs
+            )
         self.scores += [scores for scores, _ in fits]
         self.lifetimes += [float(t) for t in lifetimes]
         self.n_cells += [cells.total for cells in levels]
         self.solvers += [solver] * lifetimes.size
-
-    def _validate(
-        self,
-        trees: Trees,
-        lifetime: float,
-        design: Design,
-        level: int,
-        dual: FloatArray,
-        mean: FloatArray,
-    ) -> FloatArray:
-        assert self.held_out is not None
-        X_val, Y_val = self.held_out
-        n_outputs, n_alphas = dual.shape[1:]
-        means = np.repeat(mean, n_alphas)
-        coef, intercept = weights(design, dual.reshape(design.n_rows, -1), means, level)
-        Phi = features_at(trees, lifetime, self.n_jobs).transform(X_val)
-        residual = (Phi @ coef + intercept).reshape(-1, n_outputs, n_alphas) - Y_val[:, :, None]
-        errors: FloatArray = np.mean(residual**2, axis=(0, 1))
-        return errors
 
     def score(self) -> FloatArray:
         return criterion_values(

@@ -107,6 +107,12 @@ def krylov(
     return Krylov(basis, np.array(a_all), np.array(b_all), norm)
 
 
+def lanczos_cost(design: Design, alphas: FloatArray) -> float:
+    """Time of a level without random vectors, roughly, in the units of ``dense_cost``."""
+    steps = min(MAX_STEPS, 0.2 * np.sqrt(design.total_weight / alphas.min()))
+    return float(6.5 * design.cells.size * steps)
+
+
 def n_probes(n_rows: int) -> int:
     """Random vectors for traces and diagonals: few are needed where there are many rows."""
     return int(np.clip(8000 // n_rows, 2, 16))
