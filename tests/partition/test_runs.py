@@ -32,13 +32,14 @@ def matrix(cells, n_cells):
 def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
     rng = np.random.default_rng(seed)
     cells, n_cells = table(n_rows, n_trees, n_choices, rng)
-    Phi, scale = matrix(cells, n_cells), rng.uniform(size=n_rows)
+    Phi = matrix(cells, n_cells)
     V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SHARE", share)
         runs = join_trees(cells, n_cells)
-    assert_allclose(runs.scatter(V, n_cells, None), Phi.T @ V, atol=1e-12)
-    assert_allclose(runs.gather(W, scale, None), scale[:, None] * (Phi @ W), atol=1e-12)
+    assert_allclose(runs.scatter(V, None), Phi.T @ V, atol=1e-12)
+    assert_allclose(runs.gather(W, None), Phi @ W, atol=1e-12)
+    assert_allclose(runs.gram(V, None), Phi @ (Phi.T @ V), atol=1e-11)
 
 
 def test_rows_that_share_their_cells_are_one_entry():
@@ -60,9 +61,10 @@ def test_threads_change_nothing():
     rng = np.random.default_rng(1)
     cells, n_cells = table(20_000, 60, 6, rng)
     runs, V = join_trees(cells, n_cells), rng.normal(size=(20_000, 8))
-    W, ones = runs.scatter(V, n_cells, 1), np.ones(20_000)
-    assert_array_equal(runs.scatter(V, n_cells, 3), W)
-    assert_array_equal(runs.gather(W, ones, 3), runs.gather(W, ones, 1))
+    W = runs.scatter(V, 1)
+    assert_array_equal(runs.scatter(V, 3), W)
+    assert_array_equal(runs.gather(W, 3), runs.gather(W, 1))
+    assert_array_equal(runs.gram(V, 3), runs.gram(V, 1))
 
 
 def test_trees_that_share_a_cell_are_refused():

@@ -5,25 +5,23 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def coarsen(groups, T, spare):
-    """Replace every entry of ``T`` (C, L·k) by the sum over its group: ``T_l = S_l S_lᵀ T_l``.
+def coarsen(groups, level, T):
+    """Replace every entry of ``T`` (C, k) by the sum over its group: ``T_j = S Sᵀ T_j``.
 
-    ``groups`` int32 (C, L): the coarser cell at level ``l`` that a cell lies in. Column ``l·k + j``
-    of ``T`` belongs to level ``l``. ``spare`` has the shape of ``T``.
+    ``groups`` int32 (C, L): the coarser cell at each level that a cell lies in, cells of a group
+    side by side. ``level`` int64 (k,) is the level of each column of ``T``.
     """
-    n_cells, n_levels = groups.shape
-    k = T.shape[1] // n_levels
-    spare[:] = 0.0
-    for c in range(n_cells):
-        for level in range(n_levels):
-            g = groups[c, level]
-            for j in range(level * k, level * k + k):
-                spare[g, j] += T[c, j]
-    for c in range(n_cells):
-        for level in range(n_levels):
-            g = groups[c, level]
-            for j in range(level * k, level * k + k):
-                T[c, j] = spare[g, j]
+    n_cells, k = T.shape
+    first = np.zeros(k, np.int64)  # cell with which the group begins that each column is in
+    for c in range(1, n_cells + 1):
+        for j in range(k):
+            begin = first[j]
+            if c < n_cells and groups[c, level[j]] == groups[begin, level[j]]:
+                T[begin, j] += T[c, j]
+            else:
+                for other in range(begin + 1, c):
+                    T[other, j] = T[begin, j]
+                first[j] = c
 
 
 @njit(cache=True, nogil=True)
@@ -75,3 +73,21 @@ def lanczos_step(KV, V, V_old, a, b_old):
             KV[i, j] = u
             norms[j] += u * u
     return norms
+
+
+@njit(cache=True, nogil=True)
+def next_vectors(KV, b, kept):
+    """Divide the columns of KV (N, k) by ``b``, or set them to 0 where it is, and copy them.
+
+    ``kept`` (k, N) may be in single precision.
+    """
+    n_rows, k = KV.shape
+    inverse = np.zeros(k)
+    for j in range(k):
+        if b[j] > 0.0:
+            inverse[j] = 1.0 / b[j]
+    for i in range(n_rows):
+        for j in range(k):
+            v = KV[i, j] * inverse[j]
+            KV[i, j] = v
+            kept[j, i] = v

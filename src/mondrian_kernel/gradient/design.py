@@ -80,8 +80,7 @@ class Design:
         from mondrian_kernel._core.dual import gram
 
         if self.values is _NO_VALUES:
-            W = self._runs.scatter(V, self.n_cells, self.n_jobs)
-            return self._runs.gather(W, np.full(self.n_rows, self.constant**2), self.n_jobs)
+            return self.constant**2 * self._runs.gram(V, self.n_jobs)
         local, values, sizes = self._by_slot()
         edges = np.linspace(0, self.n_slots, _GROUPS + 1).astype(int)
         V = np.ascontiguousarray(V)

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.runs import Runs, join_trees
+from mondrian_kernel.partition.runs import ONE_LEVEL, Levels, Runs, join_trees
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 
@@ -24,7 +24,8 @@ class Design:
     cells : ndarray of shape (N, M), int32
         Finest cell of each row in each tree, numbered over all trees.
     groups : ndarray of shape (C, L), int32
-        Cell at level l in which a finest cell lies.
+        Cell at level l in which a finest cell lies, ascending: those of a coarser cell stand side
+        by side.
     sample_weight : ndarray of shape (N,) or None
         Positive weights s.
     centre : bool
@@ -43,6 +44,8 @@ class Design:
         n_jobs: int | None = None,
     ) -> None:
         self.cells, self.groups, self.centre, self.n_jobs = cells, groups, centre, n_jobs
+        if np.any(groups[1:] < groups[:-1]):
+            raise ValueError("groups must ascend from cell to cell.")
         n_rows, n_trees = cells.shape
         self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
         self.root_weight: FloatArray = np.sqrt(self.sample_weight)
@@ -87,19 +90,31 @@ class Design:
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φ W``, not centred."""
-        return self._runs.gather(W, self.scale, self.n_jobs)
+        return self._runs.gather(W, self.n_jobs) * self.scale[:, None]
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φᵀ V``, not centred."""
-        return self._runs.scatter(V * self.scale[:, None], self.groups.shape[0], self.n_jobs)
+        return self._runs.scatter(V * self.scale[:, None], self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
         """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
-        from mondrian_kernel._core.cells import coarsen
+        levels = ONE_LEVEL
+        if self._groups is not None:
+            columns = np.repeat(np.arange(self.n_levels), V.shape[1] // self.n_levels)
+            levels = Levels(self._groups, columns)
+        V = self.centred(V.copy())
+        V *= self.scale[:, None]
+        V = self._runs.gram(V, self.n_jobs, levels)
+        V *= self.scale[:, None]
+        return self.centred(V)
 
-        T = self.scatter(self.centred(V.copy()))
-        coarsen(self.groups, T, np.empty_like(T))
-        return self.centred(self.gather(T))
+    @cached_property
+    def _groups(self) -> IntArray | None:
+        """Groups in the order of the runs' cells, where there are any."""
+        groups, original = self.groups, self._runs.original
+        if self.n_levels == 1 and np.array_equal(groups[:, 0], np.arange(groups.shape[0])):
+            return None
+        return groups if original.size == groups.shape[0] else groups[original]
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Weights ``w = Φᵀ H a`` of dual coefficients a, at the finest level."""

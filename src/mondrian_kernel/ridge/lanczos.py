@@ -76,13 +76,14 @@ def krylov(
     steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``,
     which may be one for each column.
     """
-    from mondrian_kernel._core.cells import lanczos_step
+    from mondrian_kernel._core.cells import lanczos_step, next_vectors
 
+    KV: FloatArray = np.array(starts)
+    V = np.zeros_like(KV)
     norm = np.linalg.norm(starts, axis=0)
-    V = starts / np.where(norm > 0, norm, 1.0)
-    V_old, b = np.zeros_like(V), np.zeros(norm.size)
+    length, b = norm, np.zeros(norm.size)
     tiny = np.finfo(float).eps * design.total_weight
-    exact = np.min(tol) < _SINGLE
+    kind = np.float64 if np.min(tol) < _SINGLE else np.float32
     basis: list[NDArray[np.floating]] = []
     a_all: list[FloatArray] = []
     b_all: list[FloatArray] = []
@@ -90,20 +91,20 @@ def krylov(
     pivot = np.ones_like(residual)
     for step in range(MAX_STEPS):  # rounding makes it more than N steps where N is small
         if step % _ROOM == 0:
-            kind = np.float64 if exact else np.float32
-            basis.append(np.empty((_ROOM, norm.size, V.shape[0]), kind))
-        basis[-1][step % _ROOM] = V.T
+            basis.append(np.empty((_ROOM, norm.size, KV.shape[0]), kind))
+        next_vectors(KV, length, basis[-1][step % _ROOM])
+        V_old, V = V, KV
         KV, a = design.gram(V), np.empty(norm.size)
         squares = lanczos_step(KV, V, V_old, a, b)
         pivot = a[:, None] + alphas - (b * b)[:, None] / pivot
         b = np.sqrt(squares)
         b[b <= tiny] = 0.0
+        length = b
         a_all.append(a)
         b_all.append(b)
         residual = residual * b[:, None] / pivot
         if np.all(residual.max(axis=1) <= tol):
             break
-        V_old, V = V, KV / np.where(b > 0, b, np.inf)
     return Krylov(basis, np.array(a_all), np.array(b_all), norm)
 
 
@@ -199,7 +200,7 @@ def _crowding(design: Design) -> FloatArray:
 
     ones = np.ones((design.n_rows, design.n_levels))
     counts = design.scatter(ones / design.scale[:, None])
-    coarsen(design.groups, counts, np.empty_like(counts))
+    coarsen(design.groups, np.arange(design.n_levels), counts)
     return design.gather(np.log(counts)) / design.scale[:, None]
 
 
