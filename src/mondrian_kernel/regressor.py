@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,16 +15,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights, join_equal, with_weight
+from mondrian_kernel.path.checks import check_weights, join_copies, with_weight
 from mondrian_kernel.path.choose import choose_width
 from mondrian_kernel.path.mixture import WidthMixture, likely_widths, width_posterior
 from mondrian_kernel.path.posterior import LifetimePosterior
 from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.path.result import CRITERIA
+from mondrian_kernel.path.tree_number import enough_trees
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
+from mondrian_kernel.ridge.log_det import log_det
 from mondrian_kernel.ridge.sampled_variance import SampledVariance
 from mondrian_kernel.ridge.scores import evidences
 from mondrian_kernel.ridge.solve import centred_targets, solve
@@ -55,9 +58,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         the data leave likely (see ``posterior_``), at a fit for each.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
-    n_estimators : int, default=1500
+    n_estimators : int or "auto", default="auto"
         Number of trees M. More trees come closer to the exact kernel, at a cost in proportion;
-        the width is chosen with some hundreds of them.
+        the width is chosen with some hundreds of them. "auto": 4000, or as many as go with 30
+        million pairs of a row and a tree and with 1.2 GB of boxes, but at least 100;
+        ``features_.n_estimators`` tells. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides between widths: the leave-one-out error (above 2000 rows, where it is not
         exact, the error on a fifth of the rows held out instead), that error for any number of
@@ -119,7 +124,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "average"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "criterion": [StrOptions(set(CRITERIA))],
         "scale": [StrOptions({"std"}), None, "array-like"],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
@@ -133,7 +138,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 1500,
+        n_estimators: int | str = "auto",
         *,
         criterion: str = "loo",
         scale: Any = "std",
@@ -179,9 +184,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        check_budget(self.max_cells, self.n_estimators)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
-        rows, Y, weight = join_copies(rows, Y, weight)
         scale = dim_scale(self.scale, rows, weight)
         rows = rows / scale
         check_ranges(rows)
@@ -197,8 +200,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if average:
             assert path is not None
             lifetimes, weights = likely_widths(path)
+        rows, Y, weight = join_copies(rows, Y, weight)
+        n_trees = enough_trees(self.n_estimators, rows, float(lifetimes[-1]), self.max_cells, seed)
         features = MondrianFeatures(
-            float(lifetimes[-1]), self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
+            float(lifetimes[-1]), n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs
         )
         leaf = features._grow(rows, seed)
         self.scale_, self.path_, self.alpha_ = scale, path, alpha
@@ -263,7 +268,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _stand_at(self, features: MondrianFeatures) -> None:
         """Fit on features of the rows; what error bars need is made when first asked for."""
         self.features_, self.lifetime_ = features, features.lifetime_
-        for made_of_rows in ("_bars", "_ridge", "_stream", "_kept"):
+        for made_of_rows in ("_bars", "_ridge", "_stream", "_kept", "log_marginal_likelihood_"):
             self.__dict__.pop(made_of_rows, None)
         design = self._design()
         fit = solve(design, self._Y, self.alpha_)
@@ -275,9 +280,15 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.intercept_ = float(fit.intercept[0]) if one else fit.intercept
         self.signal_variance_ = float(variance[0]) if one else variance
         self.noise_variance_ = self.signal_variance_ * self.alpha_
-        quadratic = np.einsum("nt,nt->t", target, fit.dual)[:, None]
-        shift, log_det = np.array([self.alpha_]), np.array([fit.log_det])
-        self.log_marginal_likelihood_ = float(evidences(design, quadratic, log_det, shift)[0][0])
+
+    @cached_property
+    def log_marginal_likelihood_(self) -> float:
+        """Log-likelihood of y, made when first asked for."""
+        check_is_fitted(self)
+        design, alphas = self._design(), np.array([self.alpha_])
+        n = design.total_weight - design.centre
+        determinant = np.array([log_det(design, self.alpha_)])
+        return float(evidences(design, n * self._signal[:, None], determinant, alphas)[0][0])
 
     def _design(self) -> Design:
         features = self.features_
@@ -453,22 +464,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def join_copies(
-    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Join rows that agree in X and y into one of their summed weight, in order of appearance.
-
-    Repeated rows and weights are then the same thing in all that follows, and copies of a row do
-    not stay when it is left out.
-    """
-    first, total = join_equal(rows, Y, weight)
-    if first.size == rows.shape[0]:
-        return rows, Y, weight
-    place = np.argsort(first)
-    kept = first[place]
-    return rows[kept], Y[kept], total[place]
 
 
 def weighted_quantile(errors: FloatArray, weight: FloatArray | None, share: float) -> FloatArray:

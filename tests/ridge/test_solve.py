@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import mondrian_kernel.ridge.preconditioned
 import mondrian_kernel.ridge.solve as module
 from mondrian_kernel.ridge.solve import solve
 from ridge_problem import mondrian_problem, random_problem, ridge
@@ -16,13 +17,13 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("dense_size", [4000, 0], ids=["dense", "krylov"])
+@pytest.mark.parametrize("dense_size", [4000, 0], ids=["dense", "gradients"])
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("alpha", [1e-2, 1.0])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_equals_ridge(name, alpha, centre, dense_size, monkeypatch):
     monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
-    monkeypatch.setattr(module, "_TOL", 1e-10)
+    monkeypatch.setattr(mondrian_kernel.ridge.preconditioned, "_TOL", 1e-10)
     problem = PROBLEMS[name]
     fit = solve(problem.design(centre).level(-1), problem.Y, alpha)
     model = ridge(problem, -1, alpha, centre)
@@ -41,7 +42,7 @@ def test_dual_coefficients_are_residuals_over_alpha(centre):
     assert_allclose(0.3 * fit.dual, np.sqrt(problem.weight)[:, None] * residual, atol=1e-10)
 
 
-@pytest.mark.parametrize("dense_size", [4000, 0], ids=["dense", "krylov"])
+@pytest.mark.parametrize("dense_size", [4000, 0], ids=["dense", "gradients"])
 def test_constant_target_is_all_intercept(dense_size, monkeypatch):
     monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
     problem = random_problem(20)

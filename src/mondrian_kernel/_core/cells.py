@@ -42,6 +42,19 @@ def matches(cells, begin, end, out):
 
 
 @njit(cache=True, nogil=True)
+def matches_with(cells, others, begin, end, out):
+    """Count the trees in which rows share a cell with others: rows ``begin:end`` of ``out``."""
+    n_trees = cells.shape[1]
+    for block in range(0, others.shape[0], 32):
+        for i in range(begin, end):
+            for j in range(block, min(block + 32, others.shape[0])):
+                n = np.int32(0)
+                for m in range(n_trees):
+                    n += np.int32(1) if cells[i, m] == others[j, m] else np.int32(0)
+                out[i, j] = n
+
+
+@njit(cache=True, nogil=True)
 def centre(u, V):
     """Take the direction u (N,) of length 1 out of the columns of V (N, k), in place."""
     n_rows, k = V.shape

@@ -167,3 +167,27 @@ def gram(joint, first, first_cell, before, cell, edges, groups, level, V, sums, 
         if groups.shape[1] > 0:
             coarsen(groups[c_lo:c_hi], level, some)
         _up(joint, before, cell, some, begin, end, lo, hi, c_lo, sums, out)
+
+
+@njit(cache=True, nogil=True)
+def gram_of_one(joint, first, first_cell, before, cell, begin, end, v, sums, T, out):
+    """Add to ``out`` (N,) the product ``Φ Φᵀ v`` over runs ``begin:end``, for one vector.
+
+    ``sums`` and ``T`` (·,) are room for the entries and cells of a run.
+    """
+    for r in range(begin, end):
+        lo, hi, c_lo, c_hi = first[r], first[r + 1], first_cell[r], first_cell[r + 1]
+        sums[: hi - lo] = 0.0
+        T[: c_hi - c_lo] = 0.0
+        for i in range(v.size):
+            sums[joint[r, i] - lo] += v[i]
+        for e in range(hi - 1, lo - 1, -1):
+            T[cell[e] - c_lo] += sums[e - lo]
+            if before[e] >= 0:
+                sums[before[e] - lo] += sums[e - lo]
+        for e in range(lo, hi):
+            sums[e - lo] = T[cell[e] - c_lo]
+            if before[e] >= 0:
+                sums[e - lo] += sums[before[e] - lo]
+        for i in range(v.size):
+            out[i] += sums[joint[r, i] - lo]

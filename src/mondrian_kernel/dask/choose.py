@@ -17,7 +17,6 @@ from mondrian_kernel.path import choose as one_place
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
 from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.regressor import join_copies
 
 # Up to so many rows the choice is made in one place.
 GATHERED_ROWS = 10_000
@@ -49,7 +48,7 @@ def choose_block_width(
     if n <= GATHERED_ROWS:
         rows, Y, weight = _fetch(blocks, summary, np.arange(n))
         return one_place.choose_width(
-            *join_copies(rows, Y, weight), seed,
+            rows, Y, weight, seed,
             lifetime=lifetime, alpha=alpha, n_estimators=n_estimators, criterion="loo",
             solver=solver, n_jobs=None, verbose=0,
         )  # fmt: skip

@@ -115,3 +115,19 @@ def join_equal(
     changes = [(part[order[1:]] != part[order[:-1]]).any(axis=1) for part in (rows, targets)]
     begin = np.flatnonzero(np.append(True, changes[0] | changes[1]))
     return order[begin], np.add.reduceat(s[order], begin)
+
+
+def join_copies(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Join rows that agree in X and y into one of their summed weight, in order of appearance.
+
+    Repeated rows and weights are then the same thing in all that follows, and copies of a row do
+    not stay when it is left out.
+    """
+    first, total = join_equal(rows, Y, weight)
+    if first.size == rows.shape[0]:
+        return rows, Y, weight
+    place = np.argsort(first)
+    kept = first[place]
+    return rows[kept], Y[kept], total[place]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import DEFAULT_ALPHAS
+from mondrian_kernel.path.checks import DEFAULT_ALPHAS, join_copies
 from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
@@ -19,12 +20,12 @@ _Path = TypeVar("_Path", bound="_Grid")
 
 # A path on a sample of rows, with few trees, tells where to look.
 SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
-# A window about that place decides: exactly, on the model's own trees, up to so many rows; beyond,
-# on rows held out, with fewer trees: errors as a function of the lifetime hardly depend on the
-# number of trees once there are some hundreds.
-_EXACT_ROWS = 2000
-TREES = 400
-_WINDOW = np.geomspace(0.5, 1.6, 8)
+# A window about that place decides: by leaving out each row, exactly, up to so many rows; beyond,
+# on rows held out, of at most so many. The best lifetime and alpha hardly depend on the number of
+# trees once there are some hundreds.
+_EXACT_ROWS, _EXACT_TREES = 2000, 1500
+_ROWS, TREES = 10_000, 400
+_WINDOW = np.geomspace(0.5, 2.0, 8)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
@@ -45,7 +46,7 @@ def choose_width(
     *,
     lifetime: float | str,
     alpha: float | str,
-    n_estimators: int,
+    n_estimators: int | str,
     criterion: str,
     solver: str,
     n_jobs: int | None,
@@ -53,16 +54,22 @@ def choose_width(
 ) -> tuple[float, float, LifetimePath | None]:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    A path on some of the rows, with few trees, tells where to look; a short path on all rows, with
-    more trees, decides, moving on while its best lies at an end. Leaving out one row at a time is
-    exact only where the path is; beyond, a fifth of the rows is held out.
+    A path on some of the rows, with few trees, tells where to look; a short path on all of at most
+    10 000 rows, with more trees, decides, moving on while its best lies at an end. Leaving out one
+    row at a time is exact only where the path is; beyond, a fifth of the rows is held out, whether
+    or not copies of them remain.
     """
     if lifetime != "auto" and alpha != "auto":
         return float(lifetime), float(alpha), None
-    order = np.random.default_rng(seed).permutation(rows.shape[0])
-    exact = order.size <= _EXACT_ROWS
+    some = looked_at(rows.shape[0], seed)
+    rows, Y, weight = rows[some], Y[some], None if weight is None else weight[some]
+    joined = join_copies(rows, Y, weight)
+    exact = joined[0].shape[0] <= _EXACT_ROWS
     if criterion == "loo" and solver != "dense" and not exact:
         criterion = "holdout"
+    if criterion != "holdout":  # a row is left out with its copies
+        rows, Y, weight = joined
+    order = np.random.default_rng(seed).permutation(rows.shape[0])
     fitted, held_out = order, None
     if criterion == "holdout":
         n_out = max(1, int(HELD_OUT * order.size))
@@ -70,25 +77,28 @@ def choose_width(
         held_out = rows[order[:n_out]], Y[order[:n_out]]
 
     def path(some: Any, n_trees: int, alphas: FloatArray, **where: Any) -> LifetimePath:
-        growth = Growth(rows[some], n_trees, seed, n_jobs)
+        X, targets, weights = join_copies(
+            rows[some], Y[some], None if weight is None else weight[some]
+        )
         return grid_path(
-            growth, Y[some], None if weight is None else weight[some],
-            budget=cell_budget(rows[some].shape, n_trees),
+            Growth(X, n_trees, seed, n_jobs), targets, weights,
+            budget=cell_budget(X.shape, n_trees),
             alphas=alphas, criterion=criterion, held_out=held_out, tol=TOL, seed=seed,
-            solver="dense" if solver == "auto" and len(some) <= _EXACT_ROWS else solver,
+            solver="dense" if solver == "auto" and criterion != "holdout" and exact else solver,
             n_jobs=n_jobs, callback=listener(verbose), **where,
         )  # fmt: skip
 
     # In their own order the rows give the very trees of the model.
     all_rows = np.sort(fitted)
-    n_trees = n_estimators if exact else min(n_estimators, TREES)
+    most = _EXACT_TREES if exact else TREES
+    n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
     alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
         found = path(all_rows, n_trees, alphas, lifetimes=np.array([float(lifetime)]))
         return float(lifetime), found.best_alpha, found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-        few = min(n_estimators, SAMPLE_TREES)
+        few = min(n_trees, SAMPLE_TREES)
         found = path(fitted[:SAMPLE_ROWS], few, alphas, n_lifetimes=SAMPLE_LIFETIMES)
     window = _WIDE if criterion.startswith("evidence") else _WINDOW
     found = settle(
@@ -98,6 +108,17 @@ def choose_width(
         window,
     )
     return found.best_lifetime, found.best_alpha, found
+
+
+def looked_at(n_rows: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows, in order, that a choice is made on: all, or so many at random.
+
+    Lifetime and alpha are those of the kernel and the noise, whatever the number of rows.
+    """
+    if n_rows <= _ROWS:
+        return np.arange(n_rows)
+    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[:_ROWS]
+    return np.sort(some)
 
 
 class _Grid(Protocol):

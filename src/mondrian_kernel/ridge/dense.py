@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
@@ -44,6 +45,31 @@ def kernel_matrix(design: Design) -> FloatArray:
         Ku = K @ u
         _add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
     return K
+
+
+def kernel_columns(design: Design, some: NDArray[np.intp]) -> FloatArray:
+    """Columns of the kernel matrix of a design of one level, not centred, (N, len(some))."""
+    from mondrian_kernel._core.cells import matches_with
+
+    cells, others, n = design.cells, design.cells[some], design.n_rows
+    K = np.empty((n, some.size))
+    work = some.size * cells.size / 16
+    in_threads(lambda a, b: matches_with(cells, others, a, b, K), n, design.n_jobs, work=work)
+    K *= design.scale[some]
+    K *= design.scale[:, None]
+    return K
+
+
+def cholesky(design: Design, alpha: float) -> FloatArray:
+    """Lower factor of ΦᵀΦ + αI where there are fewer cells than rows, else of ΦΦᵀ + αI; centred."""
+    if design.n_cells[0] < design.n_rows:
+        Phi = dense_features(design)
+        A = Phi.T @ Phi
+    else:
+        A = kernel_matrix(design)
+    A.flat[:: A.shape[0] + 1] += alpha
+    L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    return L
 
 
 def _add_symmetric(K: FloatArray, u: FloatArray, v: FloatArray) -> None:

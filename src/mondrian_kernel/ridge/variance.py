@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.ridge.dense import dense_features, kernel_matrix
+from mondrian_kernel.ridge.dense import cholesky, dense_features
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov
 
@@ -53,7 +53,7 @@ class PredictiveVariance:
         self._primal = n_cells < n_rows
         self._factor: FloatArray | None = None
         if min(n_rows, n_cells) <= DENSE_SIZE:
-            self._factor = _cholesky(design, alpha, primal=self._primal)
+            self._factor = cholesky(design, alpha)
         if self._factor is None or not self._primal:
             self._cross_mean: FloatArray = design.gather(self._mean[:, None])[:, 0]
 
@@ -151,18 +151,6 @@ def signal_variance(design: Design, target: FloatArray, dual: FloatArray) -> Flo
     n = design.total_weight - design.centre
     quadratic: FloatArray = np.einsum("nt,nt->t", target, dual)
     return np.maximum(quadratic, 0.0) / n if n > 0 else np.zeros_like(quadratic)
-
-
-def _cholesky(design: Design, alpha: float, *, primal: bool) -> FloatArray:
-    """Lower factor of ΦᵀHΦ + αI or of HΦΦᵀH + αI."""
-    if primal:
-        Phi = dense_features(design)
-        A = Phi.T @ Phi
-    else:
-        A = kernel_matrix(design)
-    A.flat[:: A.shape[0] + 1] += alpha
-    L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True)
-    return L
 
 
 def _squares(L: FloatArray, V: FloatArray) -> FloatArray:

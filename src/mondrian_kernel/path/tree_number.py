@@ -1,0 +1,40 @@
+"""How many trees a model has, where that is not given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_kernel.features import check_budget
+from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.partition.trees import FloatArray
+
+# Errors fall until there are some thousand trees; see the table of errors and times in the guide.
+_MOST, _LEAST = 4000, 100
+_PAIRS = 30_000_000
+_BYTES = 1.2e9
+_PILOT = 10
+STREAM_TREES = 100
+
+
+def enough_trees(
+    n_estimators: int | str,
+    rows: FloatArray,
+    lifetime: float,
+    max_cells: int | None,
+    seed: int,
+) -> int:
+    """Return the number of trees asked for, or as many as are worth their time and fit in memory.
+
+    A few trees tell how many cells one has at the lifetime.
+    """
+    if isinstance(n_estimators, str):
+        n_rows, n_dims = rows.shape
+        pilot = Growth(rows, _PILOT, seed, 1)
+        pilot.advance_within(lifetime, _PILOT * n_rows)
+        cells = pilot.n_cells / _PILOT
+        bounds = [_PAIRS / n_rows, _BYTES / (2 * cells * (16 * n_dims + 44))]
+        if max_cells is not None:
+            bounds.append(max_cells / cells)
+        n_estimators = int(np.clip(min(bounds), _LEAST, _MOST))
+    check_budget(max_cells, n_estimators)
+    return n_estimators
