@@ -12,8 +12,12 @@ from sklearn.utils.estimator_checks import (
 )
 
 from feature_map_contract import FeatureMapContract, assert_same, gram, sample
-from mondrian_kernel import baselines
-from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
+from mondrian_kernel.baselines import (
+    LaplaceFourierFeatures,
+    RandomBinningFeatures,
+    binning,
+    numbering,
+)
 
 
 class TestLaplaceFourier(FeatureMapContract):
@@ -146,7 +150,7 @@ def test_binning_renumbers_before_64_bits_run_out(monkeypatch):
     new, _ = sample(5, n_rows=30, seed=1, low=-0.2, high=1.2)
     at_once = RandomBinningFeatures(10.0, 20, random_state=0).fit(X)
     expected = at_once.transform(new)
-    monkeypatch.setattr(baselines, "_INT64_MAX", len(X) * int(at_once.n_bins_.max()))
+    monkeypatch.setattr(numbering, "_INT64_MAX", len(X) * int(at_once.n_bins_.max()))
     stepwise = RandomBinningFeatures(10.0, 20, random_state=0).fit(X)
     assert len(stepwise._codes_indptr) > len(at_once._codes_indptr)
     assert_same(stepwise.transform(new), expected)
@@ -196,9 +200,9 @@ def test_binning_too_many_bins_names_the_remedy(X, lifetime):
 def test_binning_too_large_for_int32_names_the_remedy(monkeypatch):
     X, _ = sample(2)
     fitted = RandomBinningFeatures(3.0, 10, random_state=0).fit(X)
-    monkeypatch.setattr(baselines, "_INT32_MAX", 100)
+    monkeypatch.setattr(binning, "_INT32_MAX", 100)
     with pytest.raises(ValueError, match="transform the rows in batches"):
         fitted.transform(X)
-    monkeypatch.setattr(baselines, "_INT32_MAX", 20)
+    monkeypatch.setattr(binning, "_INT32_MAX", 20)
     with pytest.raises(ValueError, match="use fewer grids or a smaller lifetime"):
         fitted.fit(X)
