@@ -84,15 +84,13 @@ def _rivals(args: Namespace) -> dict[str, Any]:
 
 def _found(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
     """Return what was learnt: the width with its interval, and how the error bars hold."""
-    from scipy import stats
-
+    from mondrian_kernel.path.posterior import width_posterior
     from mondrian_kernel.table.model import coverage_of
 
     path = model.path_
-    posterior = path.posterior(stats.loguniform(path.lifetimes[0], path.lifetimes[-1]))
     return {
         "lifetime": model.lifetime_,
-        "lifetime_interval": posterior.interval(0.9),
+        "lifetime_interval": width_posterior(path).interval(0.9),
         "alpha": model.alpha_,
         "trees": model.n_estimators,
         "cells": model.features_.n_cells_,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.curves import best_alphas, best_lifetime_index, curves, own_criterion
 from mondrian_kernel.path.html_repr import density_steps
-from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel.path.posterior import width_posterior
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.report.at_lifetimes import whole_path
 from mondrian_kernel.report.figure import Figure, Table, number, plain
@@ -42,7 +41,7 @@ def path_words(estimator: Any) -> list[str]:
             "their posterior probabilities."
         )
     if "evidence" in curves(path):
-        low, high = _posterior(path).interval(0.9)
+        low, high = width_posterior(path).interval(0.9)
         words.append(
             "By the marginal likelihood of the data, with all widths of the path equally likely "
             f"beforehand, λ lies between {number(low)} and {number(high)} with probability 90 %."
@@ -111,7 +110,7 @@ def _path_error(path: Any) -> tuple[str, FloatArray]:
 
 def _evidence_figure(path: LifetimePath) -> Figure:
     values = path.log_marginal_likelihood[np.arange(path.lifetimes.size), best_alphas(path)]
-    posterior = _posterior(path)
+    posterior = width_posterior(path)
     edges, density = density_steps(posterior)
     low, high = posterior.interval(0.9)
     steps = {
@@ -134,12 +133,6 @@ def _evidence_figure(path: LifetimePath) -> Figure:
         [path.lifetimes, values, posterior.weights],
     )
     return Figure("evidence", "Evidence, and the posterior over the width", caption, spec, table)
-
-
-def _posterior(path: LifetimePath) -> LifetimePosterior:
-    """Posterior over λ with a prior uniform in log λ."""
-    positive = path.lifetimes[path.lifetimes > 0]
-    return path.posterior(stats.loguniform(positive[0], positive[-1]))
 
 
 def _cells_figure(path: Any) -> Figure:
