@@ -24,12 +24,10 @@ def run(args: Namespace, console: Console) -> None:
     require_place(args.report)
     X, y = make_laplace_gp(2 * _ROWS, _DIMS, lifetime=_TRUTH, noise=_NOISE, random_state=args.seed)
     X_train, X_test, y_train, y_test = X[::2], X[1::2], y[::2], y[1::2]
-    if not args.json and not args.quiet:
-        print(
-            f"A function of {_DIMS} dims, drawn with the Laplace kernel exp(-{_TRUTH:g}·|x-x'|) "
-            f"and noise {_NOISE};\n{len(y_train)} rows to learn from, {len(y_test)} to test on.\n",
-            flush=True,
-        )
+    console.say(
+        f"A function of {_DIMS} dims, drawn with the Laplace kernel exp(-{_TRUTH:g}·|x-x'|) "
+        f"and noise {_NOISE};\n{len(y_train)} rows to learn from, {len(y_test)} to test on.\n"
+    )
     console.progress.stage("learning the width")
     model = MondrianKernelRegressor(
         scale=None, random_state=args.seed, n_jobs=args.jobs, verbose=console.progress

@@ -72,6 +72,8 @@ def _sample(n_rows: int, classes: NDArray[Any] | None) -> NDArray[np.intp]:
     return order[:_ROWS]
 
 
-def cells_a_tree(model: Any) -> str:
-    """Mean number of cells of a model's trees, in words."""
-    return f"{model.features_.n_cells_ / model.features_.trees_.n_trees:.1f} cells a tree"
+def told_of(model: Any, estimator: Any, small: str) -> str:
+    """Say how fine a model's trees are, and whether it is the estimator or a ``small`` one."""
+    cells = model.features_.n_cells_ / model.features_.trees_.n_trees
+    whose = "the model itself" if model is estimator else f"a model of {small}"
+    return f"{cells:.1f} cells a tree; {whose}"

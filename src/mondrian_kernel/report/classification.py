@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from mondrian_kernel.gradient.losses import encode, value
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.report.at_lifetimes import cells_a_tree, models_at, slider_lifetimes
+from mondrian_kernel.report.at_lifetimes import models_at, slider_lifetimes, told_of
 from mondrian_kernel.report.dims import dims_section
 from mondrian_kernel.report.figure import Content, Figure, Section, Table, number, percent, plain
 from mondrian_kernel.report.plane import plane_sections
@@ -103,8 +103,7 @@ def classification_content(
     ]
     readouts = [
         f"λ = {number(t)}: {percent(np.mean(said == y_shown))} of {y_shown.size} test rows right, "
-        f"{cells_a_tree(model)}; "
-        + ("the model itself" if model is estimator else f"a model of {small}")
+        f"{told_of(model, estimator, small)}"
         for t, said, model in zip(lifetimes, along, models, strict=True)
     ]
     return Content(tiles, summary, sections, lifetimes.tolist(), chosen, readouts)
