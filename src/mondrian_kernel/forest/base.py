@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel.features import MondrianFeatures, _csr, check_budget, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
+from mondrian_kernel.features.csr import cell_features
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.forest_path import choose_forest_width
 from mondrian_kernel.stream.means import Means
@@ -100,7 +101,7 @@ class MondrianForest(BaseEstimator):
                 lifetime, self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
             )
             leaf = features._grow(rows, seed)
-            Phi = _csr(features._cells.column[leaf], None, features.n_cells_)
+            Phi = cell_features(features._cells.column[leaf], None, features.n_cells_)
         else:
             features, Phi = shared, shared.transform(rows)
         self.scale_, self.path_, self.alpha_ = scale, path, alpha

@@ -30,7 +30,7 @@ CLASSES = {
     "LifetimePath": "path.result",
     "LossPath": "path.loss_path",
     "Means": "stream.means",
-    "MondrianFeatures": "features",
+    "MondrianFeatures": "features.transformer",
     "MondrianForestClassifier": "forest.classifier",
     "MondrianForestRegressor": "forest.regressor",
     "MondrianKernelClassifier": "classifier",
