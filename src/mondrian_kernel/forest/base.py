@@ -82,6 +82,7 @@ class MondrianForest(BaseEstimator):
         Y: FloatArray,
         weight: FloatArray | None,
         scale: FloatArray,
+        *,
         fit_intercept: bool,
     ) -> Means:
         """Choose the width, grow the trees on scaled rows and return the means of their leaves."""
@@ -110,9 +111,15 @@ class MondrianForest(BaseEstimator):
         return Means.of(Phi, Y, weight, alpha, features.trees_.n_trees, fit_intercept)
 
     def _learn(
-        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, centre: bool, **known: Any
+        self,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        *,
+        fit_intercept: bool,
+        **known: Any,
     ) -> None:
-        """Learn from further rows of a stream."""
+        """Learn from further rows of a stream; ``known`` are attributes that they have shown."""
         rows, Y, s = stream_rows(rows, Y, weight)
         stream: Stream | None = self.__dict__.get("_stream")
         if stream is None and hasattr(self, "_means"):
@@ -121,7 +128,7 @@ class MondrianForest(BaseEstimator):
             if hasattr(self, "_shared"):
                 raise ValueError("A forest on given trees is to be fitted before partial_fit.")
             alpha = STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
-            stream = begin_stream(self, Means(Y.shape[1], alpha, centre), rows.shape[1])
+            stream = begin_stream(self, Means(Y.shape[1], alpha, fit_intercept), rows.shape[1])
         if Y.shape[1] != stream.blank.n_outputs:
             raise ValueError(
                 f"y has {Y.shape[1]} outputs, but those before had {stream.blank.n_outputs}."

@@ -142,8 +142,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         rows, classes, labels, weight = check_classes(rows, targets, weight)
         scale = dim_scale(self.scale, rows, weight)
         weight = weigh_classes(self.class_weight, classes, labels, weight)
-        one_hot = (labels[:, None] == np.arange(classes.size)).astype(np.float64)
-        self._means = self._fit_leaves(rows, one_hot, weight, scale, True)
+        one_hot = np.eye(classes.size)[labels]
+        self._means = self._fit_leaves(rows, one_hot, weight, scale, fit_intercept=True)
         self.classes_ = classes
         return self
 
@@ -180,8 +180,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         known, labels = announced_classes(classes, known, targets)
         weight = check_weights(sample_weight, rows)
         weight = stream_class_weight(self.class_weight, known, labels, weight)
-        one_hot = (labels[:, None] == np.arange(known.size)).astype(np.float64)
-        self._learn(rows, one_hot, weight, True, classes_=known)
+        one_hot = np.eye(known.size)[labels]
+        self._learn(rows, one_hot, weight, fit_intercept=True, classes_=known)
         return self
 
     @property

@@ -136,7 +136,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
         scale = dim_scale(self.scale, rows, weight)
-        self._means = self._fit_leaves(rows, Y, weight, scale, self.fit_intercept)
+        self._means = self._fit_leaves(rows, Y, weight, scale, fit_intercept=self.fit_intercept)
         self._one_output = targets.ndim == 1
         return self
 
@@ -171,7 +171,9 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         rows, targets = check_stream(self, X, y, first=first, multi_output=True, y_numeric=True)
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         weight = check_weights(sample_weight, rows)
-        self._learn(rows, Y, weight, self.fit_intercept, _one_output=targets.ndim == 1)
+        self._learn(
+            rows, Y, weight, fit_intercept=self.fit_intercept, _one_output=targets.ndim == 1
+        )
         return self
 
     @property
