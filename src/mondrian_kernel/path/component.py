@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,10 +33,6 @@ class RidgeComponent:
     keep: bool
     _variance: PredictiveVariance | None = None
 
-    @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> FloatArray: ...
-    @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.report.at_lifetimes import models_at, slider_lifetimes, told_of
+from mondrian_kernel.report.at_lifetimes import Slider
 from mondrian_kernel.report.dims import dims_section
 from mondrian_kernel.report.figure import Content, Figure, Section, Table, number, percent, plain
 from mondrian_kernel.report.plane import plane_sections
@@ -35,13 +35,11 @@ def regression_content(
     predicted = estimator.predict(X_test)
     error = root_mean_squared_error(y_test, predicted)
     guess = root_mean_squared_error(y_test, np.full(y_test.size, y_train.mean()))
-    lifetimes = slider_lifetimes(estimator)
-    models, small = models_at(estimator, X_train, y_train, lifetimes)
-    chosen = int(np.flatnonzero(lifetimes == estimator.lifetime_)[0])
+    slider = Slider.of(estimator, X_train, y_train)
     X_shown, y_shown = X_test[:_SHOWN], y_test[:_SHOWN]
-    along = np.array([model.predict(X_shown) for model in models])
+    along = np.array([model.predict(X_shown) for model in slider.models])
     errors = np.sqrt(np.mean((along - y_shown) ** 2, axis=1))
-    models[chosen], along[chosen] = estimator, predicted[:_SHOWN]
+    along[slider.chosen] = predicted[:_SHOWN]
 
     covered_words, covered, interval_section = _intervals(estimator, X_test, y_test, target)
     dims_words, dims = dims_section(
@@ -63,31 +61,30 @@ def regression_content(
     sections = [
         Section(
             "The lifetime path",
-            path_figures(estimator, "root mean squared error", lifetimes, errors, small),
+            path_figures(slider, "root mean squared error", errors),
             moves=True,
         ),
         Section(
-            "Predictions at this width", _prediction_figures(target, y_shown, along, chosen),
+            "Predictions at this width", _prediction_figures(target, y_shown, along, slider.chosen),
             moves=True,
         ),
         *plane_sections(
-            models, X_train, names, lambda m, rows: m.predict(rows), f"Predicted {target}"
+            slider.shown, X_train, names, lambda m, rows: m.predict(rows), f"Predicted {target}"
         ),
         interval_section,
         dims,
     ]  # fmt: skip
-    readouts = [
-        f"λ = {number(t)}: error {number(root_mean_squared_error(y_shown, said))} on "
-        f"{y_shown.size} test rows, {told_of(model, estimator, small)}"
-        for t, said, model in zip(lifetimes, along, models, strict=True)
-    ]
+    readouts = slider.readouts(
+        f"error {number(root_mean_squared_error(y_shown, said))} on {y_shown.size} test rows"
+        for said in along
+    )
     tiles = [
         ("error on test rows", number(error)),
         ("guessing the mean", number(guess)),
         ("lifetime λ", number(estimator.lifetime_)),
         (f"inside {percent(_COVERAGE)} intervals", percent(covered)),
     ]
-    return Content(tiles, summary, sections, lifetimes.tolist(), chosen, readouts)
+    return Content(tiles, summary, sections, slider.lifetimes.tolist(), slider.chosen, readouts)
 
 
 def _explained(y: FloatArray, predicted: FloatArray) -> str:

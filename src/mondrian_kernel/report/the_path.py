@@ -11,7 +11,7 @@ from mondrian_kernel.path.curves import best_alphas, best_lifetime_index, curves
 from mondrian_kernel.path.html_repr import density_steps
 from mondrian_kernel.path.posterior import width_posterior
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.report.at_lifetimes import whole_path
+from mondrian_kernel.report.at_lifetimes import Slider, whole_path
 from mondrian_kernel.report.figure import Figure, Table, number, plain
 
 _X = {"label": "lifetime λ", "log": True}
@@ -61,14 +61,12 @@ def path_words(estimator: Any) -> list[str]:
     return words
 
 
-def path_figures(
-    estimator: Any, error_name: str, lifetimes: FloatArray, errors: FloatArray, small: str
-) -> list[Figure]:
-    """Figures of the path; ``errors`` are of ``small`` models at the slider's ``lifetimes``."""
-    path = whole_path(estimator)
+def path_figures(slider: Slider, error_name: str, errors: FloatArray) -> list[Figure]:
+    """Figures of the path; ``errors`` are of the slider's smaller models on test rows."""
+    path = whole_path(slider.estimator)
     figures = []
-    if lifetimes.size > 1:
-        figures.append(_error_figure(path, error_name, lifetimes, errors, small))
+    if slider.lifetimes.size > 1:
+        figures.append(_error_figure(path, error_name, slider, errors))
     if path is not None:
         if "evidence" in curves(path):
             figures.append(_evidence_figure(path))
@@ -76,14 +74,13 @@ def path_figures(
     return figures
 
 
-def _error_figure(
-    path: Any, error_name: str, lifetimes: FloatArray, errors: FloatArray, small: str
-) -> Figure:
-    name = f"{error_name}, test rows"
+def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray) -> Figure:
+    name, lifetimes = f"{error_name}, test rows", slider.lifetimes
     tested = _line(lifetimes, errors, name, "grey") | {"dashed": True}
     layers = [{"type": "cursor"}, tested]
     caption = (
-        f"The {name}, is least at λ = {number(lifetimes[errors.argmin()])}, for models of {small}."
+        f"The {name}, is least at λ = {number(lifetimes[errors.argmin()])}, for models of "
+        f"{slider.small}."
     )
     table = _table(["λ", name], [lifetimes, errors])
     if path is not None:
