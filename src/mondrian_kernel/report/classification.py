@@ -38,7 +38,8 @@ def classification_content(
     X_test, y_test = X_test[known], y_test[known]
     if not known.any():
         raise ValueError(
-            f"No row of y_test is of a class that the model was fitted on, {classes.tolist()}."
+            f"No row of y_test is of a class that the model was fitted on: give rows of "
+            f"{classes.tolist()}."
         )
     right = float(np.mean(estimator.predict(X_test) == y_test))
     values, counts = np.unique(y_train, return_counts=True)
@@ -50,11 +51,6 @@ def classification_content(
     logistic = hasattr(estimator, "predict_proba")
     losses = np.array([_mean_loss(model, X_shown, y_shown) for model in slider.models])
     name = estimator.loss.replace("_", " ") if logistic else f"{estimator.loss} loss"
-    path_section = Section(
-        "The lifetime path",
-        path_figures(slider, name, losses),
-        moves=True,
-    )
     along = [model.predict(X_shown) for model in slider.shown]
     dims_words, dims = dims_section(
         estimator, X_test, y_test, names, lambda *rows: -_mean_loss(*rows), name
@@ -93,7 +89,7 @@ def classification_content(
     if right <= guess:
         summary.append("Mind: the model is no better than guessing the commonest class.")
     sections = [
-        path_section,
+        Section("The lifetime path", path_figures(slider, name, losses), moves=True),
         Section("Predictions at this width", figures, moves=True),
         *_plane(slider.shown, X_train, names, target, classes, logistic),
         dims,
