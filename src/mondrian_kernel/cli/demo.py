@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel.cli.console import Console, lines
-from mondrian_kernel.cli.fit import require_place
+from mondrian_kernel.cli.files import require_place
 
 _TRUTH, _NOISE = 5.0, 0.1
 _DIMS, _ROWS = 2, 1000
