@@ -16,8 +16,11 @@ from mondrian_kernel.report.dims import dims_section
 from mondrian_kernel.report.figure import Content, Figure, Section, Table, number, percent, plain
 from mondrian_kernel.report.plane import plane_sections
 from mondrian_kernel.report.the_path import path_figures, path_words
+from mondrian_kernel.ridge.variance import DENSE_SIZE
 
-_SHOWN, _BARS, _INTERVAL_ROWS = 300, 80, 1000
+_SHOWN, _BARS = 300, 80
+# Rows whose intervals are looked at: few where each is solved for with a factor of 8000 rows.
+_INTERVAL_ROWS, _INTERVAL_ROWS_MANY = 1000, 50
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 _COVERAGE = 0.9
 
@@ -41,7 +44,9 @@ def regression_content(
     errors = np.sqrt(np.mean((along - y_shown) ** 2, axis=1))
     along[slider.chosen] = predicted[:_SHOWN]
 
-    covered_words, covered, interval_section = _intervals(estimator, X_test, y_test, target)
+    covered_words, covered, interval_section = _intervals(
+        estimator, y_train.size, X_test, y_test, target
+    )
     dims_words, dims = dims_section(
         estimator, X_test, y_test, names, "neg_root_mean_squared_error", "error"
     )
@@ -132,9 +137,11 @@ def _prediction_figures(target: str, y: FloatArray, along: FloatArray, chosen: i
 
 
 def _intervals(
-    estimator: Any, X: FloatArray, y: FloatArray, target: str
+    estimator: Any, n_fitted: int, X: FloatArray, y: FloatArray, target: str
 ) -> tuple[str, float, Section]:
-    X, y = X[:_INTERVAL_ROWS], y[:_INTERVAL_ROWS]
+    few = min(n_fitted, estimator.features_.n_cells_) <= DENSE_SIZE
+    n = _INTERVAL_ROWS if few else _INTERVAL_ROWS_MANY
+    X, y = X[:n], y[:n]
     ends = estimator.predict_interval(X, _LEVELS[-1])
     middle, widest = ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) / 2
     # Half-widths are a factor of the row times one of the coverage: one row tells the latter.
