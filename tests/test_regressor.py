@@ -29,6 +29,9 @@ import mondrian_kernel.ridge.solve
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.regressor import join_copies, weighted_quantile
+from mondrian_kernel.ridge.design import flat_design
+from mondrian_kernel.ridge.sampled_variance import SampledVariance
+from mondrian_kernel.ridge.solve import solve
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 
@@ -393,24 +396,30 @@ def test_weighted_quantile():
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_without_a_factor(monkeypatch, weighted):
-    """The mean by Lanczos, error bars from half of the rows: about those of all of them."""
+    """The mean is that of a factor, by Lanczos; error bars are those of half of the rows."""
     rows, targets = problem(600, seed=5)
     new = problem(50, seed=6)[0]
     weight = np.random.default_rng(7).integers(1, 4, size=600) * 1.0 if weighted else None
     dense = regressor(n_estimators=60).fit(rows, targets, weight)
-    mean, std = dense.predict(new, return_std=True)
-    width = np.diff(dense.predict_interval(new, 0.9))[:, 0]
     monkeypatch.setattr(mondrian_kernel.regressor, "DENSE_SIZE", 0)
     monkeypatch.setattr(mondrian_kernel.ridge.solve, "DENSE_SIZE", 0)
     monkeypatch.setattr(mondrian_kernel.ridge.sampled_variance, "SAMPLE", 300)
     free = regressor(n_estimators=60).fit(rows, targets, weight)
-    free_mean, free_std = free.predict(new, return_std=True)
-    assert_allclose(free_mean, mean, atol=1e-5)
-    ratio = free_std / std
-    assert 0.95 < ratio.min() < ratio.max() < 1.1
-    assert_allclose(np.diff(free.predict_interval(new, 0.9))[:, 0], width, rtol=0.15)
+    mean, std = free.predict(new, return_std=True)
+    assert_allclose(mean, dense.predict(new), atol=1e-5)
+    assert_allclose(free.signal_variance_, dense.signal_variance_)
+
+    cells = free.features_.apply(rows / free.scale_)
+    design = flat_design(cells, free.features_.n_cells_, weight)
+    sampled = SampledVariance(design, ALPHA)
+    v = sampled(free.features_.transform(new / free.scale_))
+    assert_allclose(std, np.sqrt(free.signal_variance_ * (v + ALPHA)))
+    errors = sampled.standard_errors(solve(design, targets[:, None], ALPHA).dual)
+    quantile = weighted_quantile(errors, weight if weight is None else weight[sampled.rows], 0.9)
+    half = std * quantile / np.sqrt(free.signal_variance_)
+    assert_allclose(free.predict_interval(new, 0.9), np.stack([mean - half, mean + half], axis=1))
     cov = free.predict(new, return_cov=True)[1]
-    assert_allclose(np.sqrt(np.diag(cov)), free_std)
+    assert_allclose(np.sqrt(np.diag(cov)), std)
 
 
 def test_draws_have_the_predictive_law(model):

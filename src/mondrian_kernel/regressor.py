@@ -19,8 +19,8 @@ from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_copies, with_weight
 from mondrian_kernel.path.choose import choose_width
-from mondrian_kernel.path.mixture import WidthMixture, likely_widths, width_posterior
-from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel.path.mixture import WidthMixture
+from mondrian_kernel.path.posterior import LifetimePosterior, likely_widths, width_posterior
 from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.path.tree_number import enough_trees

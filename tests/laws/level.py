@@ -45,6 +45,15 @@ def assert_mean(samples, expected):
     _assert_plausible(p_value, f"the mean is {samples.mean():.6g}, expected {expected:.6g}")
 
 
+def assert_close(value, expected, standard_error, *, bias=0.0):
+    """Two-sided z-test with a known standard error: ``value`` estimates ``expected``.
+
+    ``bias`` bounds what the estimate may be off by for other reasons than chance.
+    """
+    p_value = 2 * stats.norm.sf(max(abs(value - expected) - bias, 0.0) / standard_error)
+    _assert_plausible(p_value, f"{value:.6g}, expected {expected:.6g} ± {standard_error:.2g}")
+
+
 def assert_frequencies(counts, probabilities):
     """Chi-square test: ``counts`` are multinomial with these ``probabilities``."""
     counts = np.asarray(counts)

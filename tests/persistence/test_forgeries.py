@@ -12,9 +12,10 @@ from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.partition.trees import Trees
 from mondrian_kernel.persistence import ModelFileError, load, save
-from mondrian_kernel.persistence.checks import _ARRAYS, check
+from mondrian_kernel.persistence.checks import check
 from mondrian_kernel.persistence.container import pack, unpack
 from mondrian_kernel.persistence.encoding import CLASSES
+from mondrian_kernel.persistence.forms import ARRAYS
 
 RNG = np.random.default_rng(0)
 X, Y, NEW = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 2)), RNG.normal(size=(15, 3))
@@ -288,7 +289,7 @@ def test_a_forged_stream_is_refused(attribute, change, problem, tmp_path):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_known_class_is_checked(name):
-    assert name in _ARRAYS
+    assert name in ARRAYS
     assert hasattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
 
 

@@ -31,8 +31,13 @@ class Console:
         self.progress.clear()
         if self.as_json:
             print(json.dumps(_plain(values), ensure_ascii=False, indent=2, allow_nan=False))
-        elif not self.quiet:
-            print(words)
+        else:
+            self.say(words)
+
+    def say(self, words: str) -> None:
+        """Say words at once, unless JSON was asked for."""
+        if not self.as_json and not self.quiet:
+            print(words, flush=True)
 
     def note(self, sentence: str) -> None:
         """Say on the side what the user should know."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel.cli.console import Console, lines
-from mondrian_kernel.cli.fit import require_place
+from mondrian_kernel.cli.files import require_place
 
 _TRUTH, _NOISE = 5.0, 0.1
 _DIMS, _ROWS = 2, 1000
@@ -24,12 +24,10 @@ def run(args: Namespace, console: Console) -> None:
     require_place(args.report)
     X, y = make_laplace_gp(2 * _ROWS, _DIMS, lifetime=_TRUTH, noise=_NOISE, random_state=args.seed)
     X_train, X_test, y_train, y_test = X[::2], X[1::2], y[::2], y[1::2]
-    if not args.json and not args.quiet:
-        print(
-            f"A function of {_DIMS} dims, drawn with the Laplace kernel exp(-{_TRUTH:g}·|x-x'|) "
-            f"and noise {_NOISE};\n{len(y_train)} rows to learn from, {len(y_test)} to test on.\n",
-            flush=True,
-        )
+    console.say(
+        f"A function of {_DIMS} dims, drawn with the Laplace kernel exp(-{_TRUTH:g}·|x-x'|) "
+        f"and noise {_NOISE};\n{len(y_train)} rows to learn from, {len(y_test)} to test on.\n"
+    )
     console.progress.stage("learning the width")
     model = MondrianKernelRegressor(
         scale=None, random_state=args.seed, n_jobs=args.jobs, verbose=console.progress
@@ -84,15 +82,13 @@ def _rivals(args: Namespace) -> dict[str, Any]:
 
 def _found(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
     """Return what was learnt: the width with its interval, and how the error bars hold."""
-    from scipy import stats
-
+    from mondrian_kernel.path.posterior import width_posterior
     from mondrian_kernel.table.model import coverage_of
 
     path = model.path_
-    posterior = path.posterior(stats.loguniform(path.lifetimes[0], path.lifetimes[-1]))
     return {
         "lifetime": model.lifetime_,
-        "lifetime_interval": posterior.interval(0.9),
+        "lifetime_interval": width_posterior(path).interval(0.9),
         "alpha": model.alpha_,
         "trees": model.n_estimators,
         "cells": model.features_.n_cells_,

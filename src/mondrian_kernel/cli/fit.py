@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from argparse import Namespace
-from pathlib import Path
 from typing import Any
 
 from mondrian_kernel.cli.console import Console, lines
+from mondrian_kernel.cli.describe import describe, held_out_words
+from mondrian_kernel.cli.files import require_place
 from mondrian_kernel.persistence import save
-from mondrian_kernel.table.model import TableModel
 from mondrian_kernel.table.reading import Table, read_table
 from mondrian_kernel.table.targets import guess_task
-from mondrian_kernel.table.training import COVERAGE, Choices, Training, fit_table
+from mondrian_kernel.table.training import Choices, Training, fit_table
 
 
 def run(args: Namespace, console: Console) -> None:
@@ -49,15 +49,6 @@ def choices_from(args: Namespace, table: Table) -> Choices:
     )  # fmt: skip
 
 
-def require_place(file: str | None) -> None:
-    """Refuse a file that cannot be written, before any work is done."""
-    if file == "-":
-        raise ValueError("Only predictions can be written to a pipe: give the name of a file.")
-    folder = Path(file or ".").parent
-    if not folder.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(folder))
-
-
 def _write_report(file: str, training: Training, *, title: str) -> None:
     """Write the report on the estimator that was measured."""
     from mondrian_kernel.report import write_report
@@ -67,45 +58,6 @@ def _write_report(file: str, training: Training, *, title: str) -> None:
         training.y_test, title=title, target=training.model.target,
         feature_names=training.columns.dims,
     )  # fmt: skip
-
-
-def describe(model: TableModel) -> dict[str, Any]:
-    """Return what there is to say of a model."""
-    estimator = model.estimator
-    return {
-        "task": model.task,
-        "target": model.target,
-        "columns": dict(zip(model.columns.names, model.columns.categories, strict=True)),
-        "dims": len(model.columns.dims),
-        "rows": model.n_rows,
-        "trees": estimator.n_estimators,
-        "cells": estimator.features_.n_cells_,
-        "lifetime": estimator.lifetime_,
-        "alpha": estimator.alpha_,
-        "held_out": model.held_out,
-    }
-
-
-def held_out_words(task: str, scores: dict[str, Any]) -> str:
-    """Scores on the rows held out, in lines."""
-    if not scores:
-        return "  no rows were held out"
-    if task == "regression":
-        told = [
-            ("root mean squared error", f"{scores['rmse']:.4g}   "
-             f"(predicting the mean: {scores['rmse_of_the_mean']:.4g})"),
-            ("R²", f"{scores['r2']:.3f}"),
-            (f"{100 * COVERAGE:.0f} % intervals cover", f"{100 * scores['coverage']:.1f} %   "
-             f"(mean width {scores['interval_width']:.4g})"),
-        ]  # fmt: skip
-    else:
-        told = [
-            ("accuracy", f"{scores['accuracy']:.3f}   "
-             f"(commonest class: {scores['accuracy_of_the_commonest']:.3f})"),
-            ("log loss", f"{scores['log_loss']:.4g}   "
-             f"(class frequencies: {scores['log_loss_of_the_frequencies']:.4g})"),
-        ]  # fmt: skip
-    return f"  on {scores['rows']} rows held out\n{lines(told, '    ')}"
 
 
 def _result(table: Table, training: Training, seconds: float, args: Namespace) -> dict[str, Any]:

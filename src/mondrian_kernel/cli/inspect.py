@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from mondrian_kernel.cli.console import Console, lines
-from mondrian_kernel.cli.fit import describe, held_out_words
+from mondrian_kernel.cli.describe import describe, held_out_words
 from mondrian_kernel.persistence import load
 from mondrian_kernel.table.model import TableModel
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel.cli.console import Console
-from mondrian_kernel.cli.fit import choices_from, require_place
+from mondrian_kernel.cli.files import require_place
+from mondrian_kernel.cli.fit import choices_from
 from mondrian_kernel.path.loss_path import LossPath, loss_path
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.path.ridge_path import lifetime_path

@@ -13,9 +13,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mondrian_kernel.cli.console import Console
-from mondrian_kernel.cli.fit import require_place
+from mondrian_kernel.cli.files import load_table_model, require_place
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.persistence import load
 from mondrian_kernel.persistence.container import write_atomically
 from mondrian_kernel.table.model import TableModel, in_blocks
 from mondrian_kernel.table.reading import read_table
@@ -43,17 +42,6 @@ def run(args: Namespace, console: Console) -> None:
         sys.stdout.buffer.flush()
     else:
         write_atomically(args.output, [contents])
-
-
-def load_table_model(file: str, n_jobs: int) -> TableModel:
-    """Load a model of a table, and no other, to be used with so many threads."""
-    model = load(file)
-    if not isinstance(model, TableModel):
-        raise ValueError(
-            f"{file}: it holds a {type(model).__name__}, not a model that 'fit' has written."
-        )
-    model.estimator.n_jobs = model.estimator.features_.n_jobs = n_jobs
-    return model
 
 
 def _predict(

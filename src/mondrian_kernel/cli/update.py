@@ -8,8 +8,7 @@ from argparse import Namespace
 import numpy as np
 
 from mondrian_kernel.cli.console import Console
-from mondrian_kernel.cli.fit import require_place
-from mondrian_kernel.cli.predict import load_table_model
+from mondrian_kernel.cli.files import load_table_model, require_place
 from mondrian_kernel.persistence import save
 from mondrian_kernel.table.reading import read_table
 from mondrian_kernel.table.targets import read_targets

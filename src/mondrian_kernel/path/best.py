@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.partition.trees import FloatArray
 
 
-class BestOfGrid:
+@dataclass(frozen=True, eq=False)
+class BestOfGrid(ABC):
     """Reads the best (lifetime, alpha) off ``score`` (L, A); lower is better, NaN not looked at."""
 
-    if TYPE_CHECKING:
-        lifetimes: FloatArray
-        alphas: FloatArray
+    lifetimes: FloatArray
+    n_cells: NDArray[np.int64]
+    alphas: FloatArray
 
-        @property
-        def score(self) -> FloatArray:
-            """Value of the criterion, of shape (L, A)."""
+    @property
+    @abstractmethod
+    def score(self) -> FloatArray:
+        """Value of the criterion, of shape (L, A)."""
 
     @property
     def best_index(self) -> tuple[int, int]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.sequence import cut_sequence
 from mondrian_kernel.partition.trees import FloatArray, IntArray
+from mondrian_kernel.path.progress import Callback
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.ridge.every_cut import EveryCut, HeldOut, every_cut
 
@@ -23,7 +21,7 @@ def every_cut_path(
     criterion: str,
     held_out: tuple[FloatArray, FloatArray] | None,
     fit_intercept: bool,
-    callback: Callable[[int, int, dict[str, Any]], None] | None,
+    callback: Callback | None,
 ) -> LifetimePath:
     """Path over the lifetime 0 and the time of each cut of the trees of ``features``.
 

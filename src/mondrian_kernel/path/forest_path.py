@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.checks import join_equal
 from mondrian_kernel.path.plan import growing, passed_its_best
-from mondrian_kernel.path.progress import Verbose, listener
+from mondrian_kernel.path.progress import Callback, Verbose, listener
 
 DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
 _SAMPLE_TREES = 100
@@ -39,9 +38,6 @@ class ForestPath(BestOfGrid):
         Mean squared error when each row is left out in turn, summed over outputs.
     """
 
-    lifetimes: FloatArray
-    n_cells: NDArray[np.int64]
-    alphas: FloatArray
     loo_error: FloatArray
 
     @property
@@ -62,7 +58,7 @@ def forest_path(
     fit_intercept: bool = True,
     seed: int = 0,
     n_jobs: int | None = None,
-    callback: Callable[[int, int, dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> ForestPath:
     r"""Leave-one-out error of a forest with leaf values shrunk by alpha, at every width of a grid.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_kernel.features import features_through
+from mondrian_kernel.features.csr import features_through
 from mondrian_kernel.partition.trees import FloatArray, Trees
 
 # Features of so many (row, tree, lifetime) at once.

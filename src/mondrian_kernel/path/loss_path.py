@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
 from mondrian_kernel.path.checks import DEFAULT_ALPHAS
 from mondrian_kernel.path.plan import growing, lifetimes_between, passed_its_best
-from mondrian_kernel.path.progress import Verbose, listener
+from mondrian_kernel.path.progress import Callback, Verbose, listener
 
 _FIRST_ALPHA = 0.1
 _HELD_OUT = 0.2
@@ -56,9 +56,6 @@ class LossPath(BestOfGrid):
         False where the path was interrupted.
     """
 
-    lifetimes: FloatArray
-    n_cells: NDArray[np.int64]
-    alphas: FloatArray
     train_loss: FloatArray
     validation_loss: FloatArray
     complete: bool
@@ -85,7 +82,7 @@ def loss_path(
     sample_weight: FloatArray | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    callback: Callable[[int, int, dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> LossPath:
     r"""Fit a classifier at every kernel width of a grid and score it on a fifth of the rows.
 

@@ -7,13 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.posterior import LifetimePosterior
-from mondrian_kernel.path.result import LifetimePath
-
-_NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +20,7 @@ class WidthMixture:
     weights : ndarray of shape (n_models,)
         Weights k_c, which sum to 1.
     models : list of estimators
-        Fitted regressors with ``predict`` and ``sample_y``.
+        Fitted regressors with ``predict``, and with ``sample_y`` where draws are wanted.
     """
 
     weights: FloatArray
@@ -65,17 +60,3 @@ class WidthMixture:
     def _averaged(self, parts: Any) -> FloatArray:
         average: FloatArray = np.tensordot(self.weights, np.stack(parts), axes=1)
         return average
-
-
-def width_posterior(path: LifetimePath) -> LifetimePosterior:
-    """Posterior over the lifetime under a prior that is uniform in its logarithm on the path."""
-    prior = stats.loguniform(path.lifetimes[0], path.lifetimes[-1])
-    return path.posterior(prior, alpha=path.best_alpha)
-
-
-def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
-    """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
-    posterior = width_posterior(path)
-    held = posterior.weights >= _NEGLIGIBLE * posterior.weights.max()
-    weights = posterior.weights[held]
-    return posterior.lifetimes[held], weights / weights.sum()

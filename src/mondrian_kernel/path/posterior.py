@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.path.component import components
+from mondrian_kernel.path.mixture import WidthMixture
+from mondrian_kernel.path.prior_mass import log_mass
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.solve import Fit, centred_targets, solve
-from mondrian_kernel.ridge.variance import PredictiveVariance, signal_variance
 
 _NEGLIGIBLE = 1e-6
+_UNLIKELY = 1e-3
 _NODES, _PARTS = 16, 128
-_MEMORY = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +109,7 @@ class LifetimePosterior:
 
     def _share(self, a: ArrayLike, b: ArrayLike, t: ArrayLike) -> FloatArray:
         """Part of the prior mass of [a, b] which lies in [a, t]."""
-        part: FloatArray = np.exp(_log_mass(self.prior, a, t) - _log_mass(self.prior, a, b))
+        part: FloatArray = np.exp(log_mass(self.prior, a, t) - log_mass(self.prior, a, b))
         return part
 
     @overload
@@ -143,61 +142,23 @@ class LifetimePosterior:
         y_std : ndarray of the same shape
             Standard deviation of y, noise included; only with ``return_std``.
         """
-        weights, means, variances = [], [], []
-        for part in self._mixture:
-            Phi = part.features.transform(X)
-            weights.append(part.weight)
-            means.append(Phi @ part.fit.coef + part.fit.intercept + self.path._offset)
-            if return_std:
-                v = part.variance(Phi) + self.alpha
-                variances.append(v[:, None] * part.signal_variance)
-        mean = np.tensordot(weights, means, axes=1)
-        shape = mean.shape[: 1 if mean.shape[1] == 1 else 2]
-        if not return_std:
-            return mean.reshape(shape)
-        variance = np.tensordot(weights, variances + (np.array(means) - mean) ** 2, axes=1)
-        return mean.reshape(shape), np.sqrt(variance).reshape(shape)
+        return self._mixture.mean_std(X) if return_std else self._mixture.mean(X)
 
     @cached_property
-    def _mixture(self) -> list[_Component]:
-        held = np.flatnonzero(self.weights >= _NEGLIGIBLE * self.weights.max())
-        total = self.weights[held].sum()
-        designs = [self.path._design(t) for t in self.lifetimes[held]]
-        numbers = sum(min(d.n_rows, int(d.n_cells[0])) ** 2 for d in designs)
-        keep = 8 * numbers <= _MEMORY
-        return [
-            self._component(float(self.lifetimes[c]), float(self.weights[c] / total), design, keep)
-            for c, design in zip(held, designs, strict=True)
-        ]
+    def _mixture(self) -> WidthMixture:
+        lifetimes, weights = self._likely(_NEGLIGIBLE)
+        profiled = self.evidence == "evidence"
+        return WidthMixture(
+            weights, components(self.path, lifetimes, self.alpha, profiled=profiled)
+        )
 
-    def _component(self, lifetime: float, weight: float, design: Design, keep: bool) -> _Component:
-        fit = solve(design, self.path._y, self.alpha)
-        sigma2 = np.ones(fit.intercept.size)
-        if self.evidence == "evidence":
-            sigma2 = signal_variance(design, centred_targets(design, self.path._y)[0], fit.dual)
-        features = self.path.features(lifetime)
-        return _Component(weight, features, fit, sigma2, design, self.alpha, keep)
+    def _likely(self, share: float) -> tuple[FloatArray, FloatArray]:
+        """Lifetimes at least ``share`` times as likely as the likeliest, and their weights.
 
-
-@dataclass(eq=False)
-class _Component:
-    """Ridge regression at one lifetime; ``keep`` holds the factor of its variance."""
-
-    weight: float
-    features: MondrianFeatures
-    fit: Fit
-    signal_variance: FloatArray
-    design: Design
-    alpha: float
-    keep: bool
-    _variance: PredictiveVariance | None = None
-
-    @property
-    def variance(self) -> PredictiveVariance:
-        variance = self._variance or PredictiveVariance(self.design, self.alpha)
-        if self.keep:
-            self._variance = variance
-        return variance
+        The weights are scaled to sum to 1.
+        """
+        held = self.weights >= share * self.weights.max()
+        return self.lifetimes[held], self.weights[held] / self.weights[held].sum()
 
 
 def lifetime_posterior(
@@ -276,16 +237,27 @@ def lifetime_posterior(
             "held out decide. Run it with criterion='evidence'."
         )
     edges = np.concatenate([[0.0], lifetimes[1:], lifetimes[-1:]])
-    log_mass = _log_mass(prior, edges[:-1], edges[1:])
-    if not np.any(log_mass > -np.inf):
+    log_prior = log_mass(prior, edges[:-1], edges[1:])
+    if not np.any(log_prior > -np.inf):
         raise ValueError(
             f"prior has no mass on [0, {lifetimes[-1]:.6g}], the lifetimes of the path."
         )
-    log_weights = log_evidence + log_mass
+    log_weights = log_evidence + log_prior
     weights = np.exp(log_weights - logsumexp(log_weights))
     return LifetimePosterior(
         lifetimes, edges, log_evidence, weights, float(path.alphas[column]), evidence, path, prior
     )
+
+
+def width_posterior(path: LifetimePath) -> LifetimePosterior:
+    """Posterior over the lifetime under a prior that is uniform in its logarithm on the path."""
+    positive = path.lifetimes[path.lifetimes > 0]
+    return lifetime_posterior(path, stats.loguniform(positive[0], positive[-1]))
+
+
+def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
+    """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
+    return width_posterior(path)._likely(_UNLIKELY)
 
 
 def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:
@@ -293,29 +265,3 @@ def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]
     x, w = np.polynomial.legendre.leggauss(n_nodes)
     nodes = (np.arange(n_parts)[:, None] + (x + 1.0) / 2.0) / n_parts
     return nodes.ravel(), np.tile(w / (2.0 * n_parts), n_parts)
-
-
-def _log_mass(prior: Any, a: ArrayLike, b: ArrayLike) -> FloatArray:
-    """Logarithm of the prior mass of [a, b], without cancellation in either tail."""
-    with np.errstate(divide="ignore", over="ignore"):
-        lower = _log_difference(_log_tail(prior, b, "cdf"), _log_tail(prior, a, "cdf"))
-        upper = _log_difference(_log_tail(prior, a, "sf"), _log_tail(prior, b, "sf"))
-    log_mass: FloatArray = np.where(prior.cdf(a) < 0.5, lower, upper)
-    return log_mass
-
-
-def _log_tail(prior: Any, t: ArrayLike, tail: Literal["cdf", "sf"]) -> FloatArray:
-    """Logarithm of the prior mass below (cdf) or above (sf) t, by the best method it has."""
-    method: Callable[[ArrayLike], ArrayLike] | None = getattr(prior, f"log{tail}", None)
-    if method is not None:
-        return np.asarray(method(t), float)
-    cdf = np.asarray(prior.cdf(t), float)
-    log_tail: FloatArray = np.log(cdf) if tail == "cdf" else np.log1p(-cdf)
-    return log_tail
-
-
-def _log_difference(large: FloatArray, small: FloatArray) -> FloatArray:
-    """Logarithm of exp(large) - exp(small)."""
-    finite = np.where(large > -np.inf, large, 0.0)
-    difference: FloatArray = large + np.log(-np.expm1(np.minimum(small - finite, 0.0)))
-    return difference

@@ -55,9 +55,6 @@ class LifetimePath(BestOfGrid):
         False where the path was interrupted.
     """
 
-    lifetimes: FloatArray
-    n_cells: NDArray[np.int64]
-    alphas: FloatArray
     train_error: FloatArray
     loo_error: FloatArray
     validation_error: FloatArray | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -20,6 +19,7 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.path.checks import check_targets
 from mondrian_kernel.path.plan import lifetimes_between
+from mondrian_kernel.path.progress import Callback
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def sgd_path(
     validation: tuple[ArrayLike, ArrayLike] | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
-    callback: Callable[[int, int, dict[str, Any]], None] | None = None,
+    callback: Callback | None = None,
 ) -> SgdPath:
     r"""Descend a loss by stochastic gradients while the cells of the trees split.
 

@@ -30,9 +30,9 @@ CLASSES = {
     "LifetimePath": "path.result",
     "LossPath": "path.loss_path",
     "Means": "stream.means",
-    "MondrianFeatures": "features",
-    "MondrianForestClassifier": "forest",
-    "MondrianForestRegressor": "forest",
+    "MondrianFeatures": "features.transformer",
+    "MondrianForestClassifier": "forest.classifier",
+    "MondrianForestRegressor": "forest.regressor",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "Stream": "stream.stream",
@@ -44,6 +44,14 @@ _DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2",
 _PLAIN = (bool, int, str, type(None))
 # A byte of a zlib stream holds at most 1032 bytes.
 _RATIO = 1032
+
+
+def cannot_save(where: str, what: str) -> TypeError:
+    """Return the error that says what of a model a file cannot hold, and what it can."""
+    return TypeError(
+        f"Cannot save {where}: {what}. A file holds plain Python, arrays of numbers or text, and "
+        "Mondrian features, kernels, forests and paths."
+    )
 
 
 class Encoder:
@@ -81,12 +89,12 @@ class Encoder:
         if value.dtype.kind in "UO":
             items = value.ravel().tolist()
             if not all(type(item) in (*_PLAIN, float) for item in items):
-                raise TypeError(f"Cannot save {where}: an array of objects that are not text.")
+                raise cannot_save(where, "an array of objects that are not text")
             codes = [self.encode(item, where) for item in items]
             return {"strings": [value.dtype.str.lstrip("<>|"), list(value.shape), codes]}
         value = value.astype(value.dtype.newbyteorder("<"), copy=False)
         if value.dtype.str not in _DTYPES:
-            raise TypeError(f"Cannot save {where}: an array of dtype {value.dtype}.")
+            raise cannot_save(where, f"an array of dtype {value.dtype}")
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         # By column: neighbours in a column of leaves or boxes are often equal.
         self.chunks.append(zlib.compress(value.tobytes(order="F")))
@@ -98,9 +106,7 @@ class Encoder:
         cls = type(value)
         home = f"mondrian_kernel.{CLASSES.get(cls.__name__)}"
         if cls.__module__ != home:
-            raise TypeError(
-                f"Cannot save {where}: a value of type {cls.__module__}.{cls.__name__}."
-            )
+            raise cannot_save(where, f"a value of type {cls.__module__}.{cls.__name__}")
         check(value)
         state = _state(value)
         _check_names(cls, state)
@@ -113,7 +119,6 @@ class Decoder:
     """Reads values back from the tables of a file, in their order."""
 
     def __init__(self, arrays: list[Any], objects: list[Any], body: memoryview) -> None:
-        self._body = body
         self._allowance = _RATIO * len(body) + 2**20
         self._arrays: list[NDArray[Any]] = []
         begin = 0

@@ -18,7 +18,7 @@ from mondrian_kernel.persistence.container import (
     unpack,
     write_atomically,
 )
-from mondrian_kernel.persistence.encoding import Decoder, Encoder
+from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 
 
 def save(model: Any, path: PathLike) -> None:
@@ -68,7 +68,7 @@ def save(model: Any, path: PathLike) -> None:
     encoder = Encoder()
     code = encoder.encode(model, "the model")
     if not isinstance(code, dict) or "object" not in code:
-        raise TypeError(f"Cannot save the model: a value of type {type(model).__name__}.")
+        raise cannot_save("the model", f"a value of type {type(model).__name__}")
     header = {
         "version": __version__,
         "arrays": encoder.arrays,

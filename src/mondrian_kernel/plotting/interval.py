@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from mondrian_kernel.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _LINE, _INSIDE, _OUTSIDE = "#1f4e9c", "#333333", "#d21f1b"
 
 
-class IntervalDisplay:
+class IntervalDisplay(Display):
     """Predictions with intervals against the truth, and the share of targets inside.
 
     Make one with :meth:`from_estimator` or :meth:`from_predictions`; the parameters are kept as
@@ -119,9 +120,11 @@ class IntervalDisplay:
         display : IntervalDisplay
             The display, drawn.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_estimator")
         if not hasattr(estimator, "predict_interval"):
-            raise TypeError(f"A {type(estimator).__name__} has no predict_interval.")
+            raise TypeError(
+                f"A {type(estimator).__name__} has no predict_interval. Give the intervals of "
+                "another model to IntervalDisplay.from_predictions."
+            )
         x = np.asarray(X)
         return cls.from_predictions(
             y,
@@ -184,12 +187,7 @@ class IntervalDisplay:
         self : IntervalDisplay
             The display.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, "plot")
         order = np.argsort(self.y_pred if self.x is None else self.x, kind="stable")
         x = np.arange(order.size) if self.x is None else self.x[order]
         y, inside = self.y_true[order], self._is_inside[order]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.curves import best_alphas, best_lifetime_index, curves, own_criterion
 from mondrian_kernel.path.html_repr import density_steps
 from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LINE, _CHOSEN, _CELLS, _POSTERIOR = "#1f4e9c", "#d21f1b", "#777777", "#f2c230"
 
 
-class LifetimePathDisplay:
+class LifetimePathDisplay(Display):
     """Error or evidence, and number of cells, against the lifetime λ, with the chosen point.
 
     Make one with :meth:`from_estimator` or :meth:`from_path`; the parameters are kept as
@@ -164,13 +164,15 @@ class LifetimePathDisplay:
         display : LifetimePathDisplay
             The display, drawn.
         """
-        check_matplotlib_support(f"{cls.__name__}.from_path")
         held = curves(path)
         wanted = own_criterion(path) if criterion is None else criterion
         if wanted not in held:
-            raise ValueError(f"criterion={criterion!r} is not on this path: it has {list(held)}.")
+            raise ValueError(f"criterion={wanted!r} is not on this path: it has {list(held)}.")
         if prior is not None and "evidence" not in held:
-            raise ValueError(f"This path has no evidence, hence no posterior: it has {list(held)}.")
+            raise ValueError(
+                f"This path has no evidence, hence no posterior: it has {list(held)}. Run "
+                "lifetime_path with criterion='evidence'."
+            )
         display = cls(
             lifetimes=path.lifetimes,
             n_cells=path.n_cells,
@@ -202,14 +204,9 @@ class LifetimePathDisplay:
         self : LifetimePathDisplay
             The display.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
-
         if alphas not in ("best", "all"):
             raise ValueError(f"alphas must be 'best' or 'all', got {alphas!r}.")
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, "plot")
         shown = self.lifetimes > 0  # a logarithmic axis has no place for 0
         self._plot_cells(shown)
         self._plot_posterior()

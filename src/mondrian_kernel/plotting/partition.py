@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.box import MondrianPartition
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.plotting.display import Display
 from mondrian_kernel.plotting.tree_cells import tree_partition
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SHARES = [0.7, 0.1, 0.1, 0.1]
 _BLACK = "#111111"
 
 
-class PartitionDisplay:
+class PartitionDisplay(Display):
     """A Mondrian partition of two dims, drawn as Piet Mondrian might have.
 
     Make one with :meth:`from_features` or :meth:`from_partition`; :meth:`plot` draws the cells in
@@ -151,9 +151,6 @@ class PartitionDisplay:
         self : PartitionDisplay
             The display.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        from matplotlib.collections import LineCollection, PolyCollection
-
         if colors not in ("mondrian", "time", "none"):
             raise ValueError(f"colors must be 'mondrian', 'time' or 'none', got {colors!r}.")
         n_dims = self.partition.lower.shape[1]
@@ -162,7 +159,9 @@ class PartitionDisplay:
                 f"Cells of {n_dims} dims cannot be drawn in the plane. Take two dims, or draw the "
                 "tree with plot_tree."
             )
-        ax = self._axes(ax)
+        ax = self._axes(ax, "plot")
+        from matplotlib.collections import LineCollection, PolyCollection
+
         lower, upper = self.partition.cells()
         corners = np.stack([lower, np.c_[upper[:, 0], lower[:, 1]], upper,
                             np.c_[lower[:, 0], upper[:, 1]]], axis=1)  # fmt: skip
@@ -206,11 +205,10 @@ class PartitionDisplay:
         self : PartitionDisplay
             The display.
         """
-        check_matplotlib_support(f"{type(self).__name__}.plot_tree")
+        ax = self._axes(ax, "plot_tree")
         from matplotlib.collections import LineCollection
         from matplotlib.lines import Line2D
 
-        ax = self._axes(ax)
         p = self.partition
         across = _tree_places(p)
         end = np.minimum(p.time, p.lifetime)
@@ -238,14 +236,6 @@ class PartitionDisplay:
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         return self
-
-    def _axes(self, ax: Axes | None) -> Axes:
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        return ax
 
 
 def _segments(partition: MondrianPartition) -> tuple[FloatArray, FloatArray]:

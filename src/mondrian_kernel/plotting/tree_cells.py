@@ -6,6 +6,7 @@ import numpy as np
 
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.box import MondrianPartition
+from mondrian_kernel.partition.box.tree import Generation, split
 from mondrian_kernel.partition.trees import FloatArray
 
 
@@ -30,25 +31,15 @@ def tree_partition(
     """
     trees, lifetime = features.trees_, features.lifetime_
     factor = np.ones(trees.n_dims) if scale is None else scale
-    order = [int(trees.root[tree])]
-    for node in order:  # which grows as it is gone through: generation after generation
-        if trees.time[node] <= lifetime:
-            order += [int(trees.left[node]), int(trees.right[node])]
-    nodes = np.array(order)
-    cut = trees.time[nodes] <= lifetime
-    place = np.empty(trees.time.size, np.int32)
-    place[nodes] = np.arange(nodes.size)
-    parent = place[trees.parent[nodes]]
-    parent[0] = -1
-    left = np.where(cut, place[trees.left[nodes]], np.int32(-1))
-    right = np.where(cut, place[trees.right[nodes]], np.int32(-1))
-    dim = np.where(cut, trees.dim[nodes], np.int32(-1))
-    loc = np.where(cut, trees.loc[nodes] * factor[dim], np.nan)
-    time = np.where(cut, trees.time[nodes], np.inf)
-    lower = np.tile(trees.lower[order[0]] * factor, (nodes.size, 1))
-    upper = np.tile(trees.upper[order[0]] * factor, (nodes.size, 1))
-    for p in np.flatnonzero(cut):
-        for child, side in (left[p], upper), (right[p], lower):
-            lower[child], upper[child] = lower[p], upper[p]
-            side[child, dim[p]] = loc[p]
-    return MondrianPartition(lifetime, parent, left, right, dim, loc, time, lower, upper)
+    node = trees.root[[tree]]
+    lower, upper = trees.lower[node] * factor, trees.upper[node] * factor
+    generations: list[Generation] = []
+    while node.size:
+        cut = trees.time[node] <= lifetime
+        dim = np.where(cut, trees.dim[node], np.int32(-1))
+        loc = np.where(cut, trees.loc[node] * factor[dim], np.nan)
+        time = np.where(cut, trees.time[node], np.inf)
+        generations.append((dim, loc, time, lower, upper))
+        lower, upper = split(lower[cut], upper[cut], dim[cut], loc[cut])
+        node = np.stack((trees.left[node[cut]], trees.right[node[cut]]), axis=1).ravel()
+    return MondrianPartition._of_generations(lifetime, generations)

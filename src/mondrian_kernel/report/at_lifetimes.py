@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,61 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.report.figure import number
 
 _ROWS, _TREES = 1500, 200
 _PLACES = 15
 # Beyond a path, and where there is none: from wider to narrower kernels around the model's.
 _AROUND = 2.0 ** np.linspace(-3, 2, 11)
+
+
+@dataclass(frozen=True)
+class Slider:
+    """The places of the slider: models at other lifetimes, and the estimator at its own.
+
+    Attributes
+    ----------
+    estimator : fitted estimator
+        What the report is on.
+    lifetimes : ndarray of shape (n_places,)
+        Lifetime of each place, increasing.
+    models : list of estimators
+        A smaller model at each place, the estimator's own too: to be compared among each other.
+    small : str
+        How many trees and rows those have.
+    """
+
+    estimator: Any
+    lifetimes: FloatArray
+    models: list[Any]
+    small: str
+
+    @classmethod
+    def of(cls, estimator: Any, X: FloatArray, y: NDArray[Any]) -> Slider:
+        """Fit the smaller models to some of the rows."""
+        lifetimes = slider_lifetimes(estimator)
+        return cls(estimator, lifetimes, *models_at(estimator, X, y, lifetimes))
+
+    @property
+    def chosen(self) -> int:
+        """Place of the estimator."""
+        return int(np.flatnonzero(self.lifetimes == self.estimator.lifetime_)[0])
+
+    @property
+    def shown(self) -> list[Any]:
+        """The model to show at each place: the smaller ones, and the estimator at its own."""
+        shown = self.models.copy()
+        shown[self.chosen] = self.estimator
+        return shown
+
+    def readouts(self, words: Iterable[str]) -> list[str]:
+        """Say of each place its lifetime, the words, and what model it is that is shown."""
+        said = []
+        for lifetime, model, some in zip(self.lifetimes, self.shown, words, strict=True):
+            cells = model.features_.n_cells_ / model.features_.trees_.n_trees
+            whose = "the model itself" if model is self.estimator else f"a model of {self.small}"
+            said.append(f"λ = {number(lifetime)}: {some}, {cells:.1f} cells a tree; {whose}")
+        return said
 
 
 def whole_path(estimator: Any) -> Any:
@@ -70,8 +122,3 @@ def _sample(n_rows: int, classes: NDArray[Any] | None) -> NDArray[np.intp]:
         order = np.concatenate([order[first], np.delete(order, first)])
         return order[: max(_ROWS, first.size)]
     return order[:_ROWS]
-
-
-def cells_a_tree(model: Any) -> str:
-    """Mean number of cells of a model's trees, in words."""
-    return f"{model.features_.n_cells_ / model.features_.trees_.n_trees:.1f} cells a tree"

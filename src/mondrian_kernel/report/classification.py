@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from mondrian_kernel.gradient.losses import encode, value
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.report.at_lifetimes import cells_a_tree, models_at, slider_lifetimes
+from mondrian_kernel.report.at_lifetimes import Slider
 from mondrian_kernel.report.dims import dims_section
 from mondrian_kernel.report.figure import Content, Figure, Section, Table, number, percent, plain
 from mondrian_kernel.report.plane import plane_sections
@@ -38,31 +38,24 @@ def classification_content(
     X_test, y_test = X_test[known], y_test[known]
     if not known.any():
         raise ValueError(
-            f"No row of y_test is of a class that the model was fitted on, {classes.tolist()}."
+            f"No row of y_test is of a class that the model was fitted on: give rows of "
+            f"{classes.tolist()}."
         )
     right = float(np.mean(estimator.predict(X_test) == y_test))
     values, counts = np.unique(y_train, return_counts=True)
     most = values[counts.argmax()]
     guess = float(np.mean(y_test == most))
 
-    lifetimes = slider_lifetimes(estimator)
-    models, small = models_at(estimator, X_train, y_train, lifetimes)
-    chosen = int(np.flatnonzero(lifetimes == estimator.lifetime_)[0])
+    slider = Slider.of(estimator, X_train, y_train)
     X_shown, y_shown = X_test[:_ROWS], y_test[:_ROWS]
     logistic = hasattr(estimator, "predict_proba")
-    losses = np.array([_mean_loss(model, X_shown, y_shown) for model in models])
+    losses = np.array([_mean_loss(model, X_shown, y_shown) for model in slider.models])
     name = estimator.loss.replace("_", " ") if logistic else f"{estimator.loss} loss"
-    path_section = Section(
-        "The lifetime path",
-        path_figures(estimator, name, lifetimes, losses, small),
-        moves=True,
-    )
-    models[chosen] = estimator
-    along = [model.predict(X_shown) for model in models]
+    along = [model.predict(X_shown) for model in slider.shown]
     dims_words, dims = dims_section(
         estimator, X_test, y_test, names, lambda *rows: -_mean_loss(*rows), name
     )
-    matrix, most_confused = _confusion(y_shown, along, classes, chosen)
+    matrix, most_confused = _confusion(y_shown, along, classes, slider.chosen)
 
     summary = [
         f"“{target}” (one of {classes.size} classes) was learnt from {len(names)} "
@@ -80,8 +73,8 @@ def classification_content(
     figures = [matrix]
     if logistic:
         tiles.append((name, number(_mean_loss(estimator, X_test, y_test))))
-        P = np.array([model.predict_proba(X_shown) for model in models])
-        figure, words = _reliability(np.searchsorted(classes, y_shown), P, classes, chosen)
+        P = np.array([model.predict_proba(X_shown) for model in slider.shown])
+        figure, words = _reliability(np.searchsorted(classes, y_shown), P, classes, slider.chosen)
         figures.append(figure)
         summary.append(words)
     else:
@@ -96,18 +89,15 @@ def classification_content(
     if right <= guess:
         summary.append("Mind: the model is no better than guessing the commonest class.")
     sections = [
-        path_section,
+        Section("The lifetime path", path_figures(slider, name, losses), moves=True),
         Section("Predictions at this width", figures, moves=True),
-        *_plane(models, X_train, names, target, classes, logistic),
+        *_plane(slider.shown, X_train, names, target, classes, logistic),
         dims,
     ]
-    readouts = [
-        f"λ = {number(t)}: {percent(np.mean(said == y_shown))} of {y_shown.size} test rows right, "
-        f"{cells_a_tree(model)}; "
-        + ("the model itself" if model is estimator else f"a model of {small}")
-        for t, said, model in zip(lifetimes, along, models, strict=True)
-    ]
-    return Content(tiles, summary, sections, lifetimes.tolist(), chosen, readouts)
+    readouts = slider.readouts(
+        f"{percent(np.mean(said == y_shown))} of {y_shown.size} test rows right" for said in along
+    )
+    return Content(tiles, summary, sections, slider.lifetimes.tolist(), slider.chosen, readouts)
 
 
 def _mean_loss(model: Any, X: FloatArray, y: NDArray[Any]) -> float:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.curves import best_alphas, best_lifetime_index, curves, own_criterion
 from mondrian_kernel.path.html_repr import density_steps
-from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel.path.posterior import width_posterior
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.report.at_lifetimes import whole_path
+from mondrian_kernel.report.at_lifetimes import Slider, whole_path
 from mondrian_kernel.report.figure import Figure, Table, number, plain
 
 _X = {"label": "lifetime λ", "log": True}
@@ -42,7 +41,7 @@ def path_words(estimator: Any) -> list[str]:
             "their posterior probabilities."
         )
     if "evidence" in curves(path):
-        low, high = _posterior(path).interval(0.9)
+        low, high = width_posterior(path).interval(0.9)
         words.append(
             "By the marginal likelihood of the data, with all widths of the path equally likely "
             f"beforehand, λ lies between {number(low)} and {number(high)} with probability 90 %."
@@ -62,14 +61,12 @@ def path_words(estimator: Any) -> list[str]:
     return words
 
 
-def path_figures(
-    estimator: Any, error_name: str, lifetimes: FloatArray, errors: FloatArray, small: str
-) -> list[Figure]:
-    """Figures of the path; ``errors`` are of ``small`` models at the slider's ``lifetimes``."""
-    path = whole_path(estimator)
+def path_figures(slider: Slider, error_name: str, errors: FloatArray) -> list[Figure]:
+    """Figures of the path; ``errors`` are of the slider's smaller models on test rows."""
+    path = whole_path(slider.estimator)
     figures = []
-    if lifetimes.size > 1:
-        figures.append(_error_figure(path, error_name, lifetimes, errors, small))
+    if slider.lifetimes.size > 1:
+        figures.append(_error_figure(path, error_name, slider, errors))
     if path is not None:
         if "evidence" in curves(path):
             figures.append(_evidence_figure(path))
@@ -77,14 +74,13 @@ def path_figures(
     return figures
 
 
-def _error_figure(
-    path: Any, error_name: str, lifetimes: FloatArray, errors: FloatArray, small: str
-) -> Figure:
-    name = f"{error_name}, test rows"
+def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray) -> Figure:
+    name, lifetimes = f"{error_name}, test rows", slider.lifetimes
     tested = _line(lifetimes, errors, name, "grey") | {"dashed": True}
     layers = [{"type": "cursor"}, tested]
     caption = (
-        f"The {name}, is least at λ = {number(lifetimes[errors.argmin()])}, for models of {small}."
+        f"The {name}, is least at λ = {number(lifetimes[errors.argmin()])}, for models of "
+        f"{slider.small}."
     )
     table = _table(["λ", name], [lifetimes, errors])
     if path is not None:
@@ -111,7 +107,7 @@ def _path_error(path: Any) -> tuple[str, FloatArray]:
 
 def _evidence_figure(path: LifetimePath) -> Figure:
     values = path.log_marginal_likelihood[np.arange(path.lifetimes.size), best_alphas(path)]
-    posterior = _posterior(path)
+    posterior = width_posterior(path)
     edges, density = density_steps(posterior)
     low, high = posterior.interval(0.9)
     steps = {
@@ -134,12 +130,6 @@ def _evidence_figure(path: LifetimePath) -> Figure:
         [path.lifetimes, values, posterior.weights],
     )
     return Figure("evidence", "Evidence, and the posterior over the width", caption, spec, table)
-
-
-def _posterior(path: LifetimePath) -> LifetimePosterior:
-    """Posterior over λ with a prior uniform in log λ."""
-    positive = path.lifetimes[path.lifetimes > 0]
-    return path.posterior(stats.loguniform(positive[0], positive[-1]))
 
 
 def _cells_figure(path: Any) -> Figure:

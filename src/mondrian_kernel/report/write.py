@@ -13,7 +13,6 @@ from sklearn.utils.validation import (
     assert_all_finite,
     check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     validate_data,
 )
 
@@ -96,10 +95,11 @@ def write_report(
             f"{type(estimator).__name__}. Of a pipeline give the last step and transformed rows."
         )
     check_is_fitted(estimator)
-    model, train = _plain(estimator, X_train, y_train, "y_train")
-    _, test = _plain(estimator, X_test, y_test, "y_test")
+    train = _rows(estimator, X_train, y_train, "y_train")
+    test = _shuffled(*_rows(estimator, X_test, y_test, "y_test"), _TEST_ROWS)
     names = _names(estimator, feature_names)
-    test = _shuffled(*test, _TEST_ROWS)
+    model = copy.copy(estimator)
+    model.__dict__.pop("feature_names_in_", None)  # the rows are arrays from here on
     is_regressor = isinstance(estimator, MondrianKernelRegressor)
     contents = regression_content if is_regressor else classification_content
     content = contents(model, *train, *test, target, names)
@@ -115,10 +115,8 @@ def write_report(
     return Path(file)
 
 
-def _plain(
-    estimator: Any, X: ArrayLike, y: ArrayLike, name: str
-) -> tuple[Any, tuple[FloatArray, NDArray[Any]]]:
-    """Return the model for rows without column names, and rows and targets as arrays."""
+def _rows(estimator: Any, X: ArrayLike, y: ArrayLike, name: str) -> tuple[FloatArray, NDArray[Any]]:
+    """Return rows and targets as arrays, checked; ``name`` is that of the targets."""
     rows = validate_data(estimator, X, reset=False, dtype=np.float64, order="C")
     targets = np.asarray(y)
     if targets.ndim != 1:
@@ -126,12 +124,9 @@ def _plain(
             f"{name} must have one target a row, got the shape {targets.shape}. Fit a model for "
             "each target and report on each."
         )
-    targets = column_or_1d(targets)
     check_consistent_length(rows, targets)
     assert_all_finite(targets, input_name=name)
-    model = copy.copy(estimator)
-    model.__dict__.pop("feature_names_in_", None)
-    return model, (rows, targets)
+    return rows, targets
 
 
 def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
@@ -141,7 +136,9 @@ def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
         return [f"x{d}" for d in range(n_dims)] if own is None else [str(name) for name in own]
     names = [str(name) for name in feature_names]
     if len(names) != n_dims:
-        raise ValueError(f"{len(names)} feature_names were given for {n_dims} columns of X.")
+        raise ValueError(
+            f"{len(names)} feature_names were given for {n_dims} columns of X: give one for each."
+        )
     return names
 
 

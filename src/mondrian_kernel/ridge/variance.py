@@ -68,7 +68,7 @@ class PredictiveVariance:
         # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
         least = alpha / (design.total_weight + alpha) * np.maximum(centred, 0.0)
 
-        size = design.n_rows + self._mean.size if self._factor is None else self._factor.shape[0]
+        size = self._mean.size + (0 if self._primal else design.n_rows)
         step = max(1, _BLOCK // size)
         variance = np.empty(squares.size)
         for begin in range(0, squares.size, step):

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from mondrian_kernel.table.reading import Table, TableError
 
-TASKS = ("regression", "classification")
-
 
 def guess_task(table: Table, target: str) -> str:
     """Classification where the target is text or has two values, else regression."""

@@ -81,7 +81,9 @@ def used_columns(table: Table, choices: Choices) -> list[str]:
     table.require([choices.target, *choices.drop, *choices.categorical])
     names = [n for n in table.names if n != choices.target and n not in choices.drop]
     if not names:
-        raise TableError(f"{table.source}: no column is left to learn from.")
+        raise TableError(
+            f"{table.source}: no column is left to learn from; keep one beside the target."
+        )
     return names
 
 
@@ -149,13 +151,7 @@ def fit_table(
     errors = None
     if test.size:
         stage("measuring on the rows held out")
-        scores = {"rows": int(test.size)}
-        scores |= held_out_scores(choices.task, measured, X_test, y_test, y_train)
-        if choices.task == "regression" and train.size <= few:
-            scores |= coverage_of(measured.predict_interval(X_test, COVERAGE), y_test)
-        elif choices.task == "regression":
-            errors, covered = _calibrate(measured, X_test, y_test)
-            scores |= covered
+        scores, errors = _measure(choices.task, measured, X_test, y_test, y_train)
 
     fitted, learnt, n_rows = measured, columns, int(train.size)
     if test.size and table.n_rows <= few:
@@ -197,6 +193,19 @@ def _estimator(choices: Choices, scale: FloatArray, n_rows: int) -> Any:
     if choices.task == "regression":
         return MondrianKernelRegressor(**options)
     return MondrianKernelClassifier(**options)
+
+
+def _measure(
+    task: str, estimator: Any, X: FloatArray, y: NDArray[Any], y_train: NDArray[Any]
+) -> tuple[dict[str, Any], FloatArray | None]:
+    """Scores on rows held out, and the errors for intervals of a regression that was a stream."""
+    scores = {"rows": y.size, **held_out_scores(task, estimator, X, y, y_train)}
+    if task == "classification":
+        return scores, None
+    if y_train.size <= AT_ONCE[task]:
+        return scores | coverage_of(estimator.predict_interval(X, COVERAGE), y), None
+    errors, covered = _calibrate(estimator, X, y)
+    return scores | covered, errors
 
 
 def _calibrate(estimator: Any, X: FloatArray, y: FloatArray) -> tuple[FloatArray, dict[str, float]]:

@@ -1,14 +1,13 @@
-"""Rivals of the Mondrian features: Fourier features and random binning of the Laplace kernel."""
+"""Random binning features of the Laplace kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -19,145 +18,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["LaplaceFourierFeatures", "RandomBinningFeatures"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from mondrian_kernel.baselines.numbering import (
+    Bools,
+    Ints,
+    cells_of,
+    look_up,
+    most_bins,
+    tabulate,
+)
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 _INT32_MAX = int(np.iinfo(np.int32).max)
-_INT64_MAX = int(np.iinfo(np.int64).max)
-# Up to here every integer is a float64, so a bin index is exact.
-_EXACT_INTEGERS = 2**53
-
-
-class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Random Fourier features of the Laplace kernel.
-
-    .. math::
-
-        \phi(x) = \sqrt{2 / C} \, [\cos(\omega_1^T x), \ldots, \cos(\omega_{C/2}^T x),
-                                   \sin(\omega_1^T x), \ldots, \sin(\omega_{C/2}^T x)],
-        \qquad \omega_{id} \sim \text{Cauchy}(0, \lambda) \text{ independent}
-
-    The Cauchy law is the Fourier transform of the Laplace kernel, coordinate by coordinate, so
-    :math:`E[\phi(x)^T \phi(x')] = \exp(-\lambda \|x - x'\|_1)` in any number of dims; cosine and
-    sine of the same frequency make :math:`\|\phi(x)\| = 1` exactly [1]_.
-
-    Parameters
-    ----------
-    lifetime : float, default=1.0
-        Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
-    n_components : int, default=100
-        Number of features C: a cosine and a sine for each of C/2 frequencies. If C is odd the last
-        feature is a cosine with a random shift, and :math:`\|\phi(x)\|` is 1 only on average.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies; an int gives the same features at every fit.
-
-    Attributes
-    ----------
-    frequencies_ : ndarray of shape ((n_components + 1) // 2, n_features_in_)
-        The frequencies ω.
-    shift_ : float
-        Shift of the last cosine where ``n_components`` is odd.
-    n_features_in_ : int
-        Number of dims D seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the dims, when ``X`` has names that are all strings.
-
-    See Also
-    --------
-    RandomBinningFeatures : Sparse features of the same kernel, from random grids.
-    sklearn.kernel_approximation.RBFSampler : The same idea for the Gaussian kernel.
-
-    References
-    ----------
-    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.metrics.pairwise import laplacian_kernel
-    >>> from mondrian_kernel.baselines import LaplaceFourierFeatures
-    >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [1.0, 0.5]])
-    >>> fourier = LaplaceFourierFeatures(lifetime=2.0, n_components=20000, random_state=0)
-    >>> Phi = fourier.fit_transform(X)
-    >>> Phi.shape
-    (3, 20000)
-    >>> bool(np.allclose(Phi @ Phi.T, laplacian_kernel(X, gamma=2.0), atol=0.03))
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self, lifetime: float = 1.0, n_components: int = 100, *, random_state: Any = None
-    ) -> None:
-        self.lifetime = lifetime
-        self.n_components = n_components
-        self.random_state = random_state
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the frequencies; of the data only the number of dims counts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        LaplaceFourierFeatures
-            Itself, fitted.
-        """
-        rows: Floats = validate_data(self, X, dtype=np.float64)
-        rng = check_random_state(self.random_state)
-        draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
-        with np.errstate(over="ignore"):
-            self.frequencies_: Floats = self.lifetime * draws
-        self.shift_ = float(rng.uniform(0.0, 2.0 * np.pi))
-        self._n_features_out = self.n_components
-        return self
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Map rows to their features φ(x).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, seen in ``fit`` or new.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            First all cosines, then all sines, the shifted cosine last, times √(2/C). A row's
-            features do not depend on the rows beside it.
-        """
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        # Not a BLAS product: that rounds a row differently in batches of different size, and a
-        # Cauchy frequency can be large enough for the cosine to show it. The cosines cost more.
-        with np.errstate(over="ignore", invalid="ignore"):
-            phases = np.einsum("nd,kd->nk", rows, self.frequencies_)
-        if not np.isfinite(phases).all():
-            raise ValueError(
-                f"X is so large at lifetime={self.lifetime} that the products of rows and "
-                "frequencies overflow: scale X or lower the lifetime."
-            )
-        n_pairs = self._n_features_out // 2
-        Phi = np.empty((len(rows), self._n_features_out))
-        np.cos(phases[:, :n_pairs], out=Phi[:, :n_pairs])
-        np.sin(phases[:, :n_pairs], out=Phi[:, n_pairs : 2 * n_pairs])
-        np.cos(phases[:, n_pairs:] + self.shift_, out=Phi[:, 2 * n_pairs :])
-        Phi *= np.sqrt(2.0 / self._n_features_out)
-        return Phi
 
 
 class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -213,7 +84,7 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     --------
     >>> import numpy as np
     >>> from sklearn.metrics.pairwise import laplacian_kernel
-    >>> from mondrian_kernel.baselines import RandomBinningFeatures
+    >>> from mondrian_kernel import RandomBinningFeatures
     >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [1.0, 0.5]])
     >>> binning = RandomBinningFeatures(lifetime=2.0, n_grids=10000, random_state=0).fit(X)
     >>> Phi = binning.transform(X)
@@ -278,32 +149,26 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return self._csr(columns)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def _fit(self, X: ArrayLike) -> NDArray[np.int32]:
+    def _fit(self, X: ArrayLike) -> IntArray:
         """Draw the grids, number their cells and return those of each row, one grid a row."""
-        rows: Floats = validate_data(self, X, dtype=np.float64)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64)
         rng = check_random_state(self.random_state)
         shape = (self.n_grids, rows.shape[1])
         with np.errstate(over="ignore"):
-            self.inverse_widths_: Floats = self.lifetime / rng.standard_gamma(2.0, size=shape)
-        self.shifts_: Floats = rng.uniform(size=shape)
+            self.inverse_widths_: FloatArray = self.lifetime / rng.standard_gamma(2.0, size=shape)
+        self.shifts_: FloatArray = rng.uniform(size=shape)
         # The shift is uniform, so bins may be counted from anywhere; from the least value the
         # indices are small however far from 0 the data lies.
-        self.origin_: Floats = rows.min(axis=0)
+        self.origin_: FloatArray = rows.min(axis=0)
         self.n_bins_ = self._count_bins(rows)
 
         tables: list[Ints] = []
-
-        def number_cells(codes: Ints) -> tuple[Ints, int]:
-            table, cells = np.unique(codes, return_inverse=True)
-            tables.append(table)
-            return cells.astype(np.int64, copy=False), len(table)
-
         cells = np.empty((self.n_grids, len(rows)), dtype=np.int32)
         n_cells = []
         dims = self._distance_to_origin(rows)
         for grid in range(self.n_grids):
             bins, _ = self._bins(dims, grid)
-            cells[grid] = _cells(bins, self.n_bins_[grid], number_cells)
+            cells[grid] = cells_of(bins, self.n_bins_[grid], tabulate(tables))
             n_cells.append(len(tables[-1]))
         self.column_indptr_: Ints = np.cumsum([0, *n_cells], dtype=np.int64)
         self._codes: Ints = np.concatenate(tables)
@@ -328,18 +193,18 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             entries, a new row one for each grid that knows its cell.
         """
         check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         self._check_entries(len(rows))
         tables = iter(np.split(self._codes, self._codes_indptr[1:-1]))
         columns = np.empty((len(self.shifts_), len(rows)), dtype=np.int32)
         dims = self._distance_to_origin(rows)
         for grid, column in enumerate(columns):
             bins, known = self._bins(dims, grid)
-            cells = _cells(bins, self.n_bins_[grid], _look_up(tables, known))
+            cells = cells_of(bins, self.n_bins_[grid], look_up(tables, known))
             column[:] = np.where(known, self.column_indptr_[grid] + cells, -1)
         return self._csr(columns)
 
-    def _csr(self, columns: NDArray[np.int32]) -> sp.csr_matrix[np.float64]:
+    def _csr(self, columns: IntArray) -> sp.csr_matrix[np.float64]:
         """Φ of rows from their column in each grid (M, N), -1 where there is none."""
         n_grids, n_rows = columns.shape
         met = columns.T >= 0
@@ -351,18 +216,17 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def _check_entries(self, n_rows: int) -> None:
         _check_int32(n_rows * len(self.shifts_), "entries", "transform the rows in batches")
 
-    def _distance_to_origin(self, rows: Floats) -> Floats:
+    def _distance_to_origin(self, rows: FloatArray) -> FloatArray:
         """Return x - origin_ with one contiguous array a dim."""
         with np.errstate(over="ignore"):
             return np.ascontiguousarray((rows - self.origin_).T)
 
-    def _count_bins(self, rows: Floats) -> Ints:
+    def _count_bins(self, rows: FloatArray) -> Ints:
         """Return the number of bins of each grid and dim that the rows span, or refuse."""
         with np.errstate(over="ignore", invalid="ignore"):
             extent = rows.max(axis=0) - self.origin_
             n_bins = np.floor(extent * self.inverse_widths_ + self.shifts_) + 1
-        # So that a cell number times a number of bins stays an exact int64.
-        limit = min(_EXACT_INTEGERS, _INT64_MAX // len(rows))
+        limit = most_bins(len(rows))
         too_many = ~(n_bins <= limit)
         if too_many.any():
             dim = int(np.flatnonzero(too_many.any(axis=0))[0])
@@ -374,7 +238,7 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         counts: Ints = n_bins.astype(np.int64)
         return counts
 
-    def _bins(self, dims: Floats, grid: int) -> tuple[Ints, Bools]:
+    def _bins(self, dims: FloatArray, grid: int) -> tuple[Ints, Bools]:
         """Return b(x), one array a dim, and which rows lie within the range of `fit` in all."""
         with np.errstate(over="ignore", invalid="ignore"):
             bins = dims * self.inverse_widths_[grid, :, None]
@@ -383,35 +247,6 @@ class RandomBinningFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         inside = (bins >= 0) & (bins < self.n_bins_[grid, :, None])
         known: Bools = np.logical_and.reduce(inside, axis=0)
         return np.where(inside, bins, 0.0).astype(np.int64), known
-
-
-def _cells(bins: Ints, n_bins: Ints, number_cells: Callable[[Ints], tuple[Ints, int]]) -> Ints:
-    """Turn the D bin indices of each row into one integer, the number of its cell in a grid.
-
-    The indices are the digits of a number with bases `n_bins`, hence no two cells share one. The
-    numbers are made dense with `number_cells` (codes → cells, count) at the end, and earlier
-    whenever the next digit would not fit in 64 bits.
-    """
-    codes = np.zeros(1, dtype=np.int64)
-    count = 1
-    for digits, base in zip(bins, n_bins.tolist(), strict=True):
-        if count * base > _INT64_MAX:
-            codes, count = number_cells(codes)
-        codes = codes * base + digits
-        count *= base
-    return number_cells(codes)[0]
-
-
-def _look_up(tables: Iterator[Ints], known: Bools) -> Callable[[Ints], tuple[Ints, int]]:
-    """Return a `number_cells` that finds codes in the next table, else clears `known`."""
-
-    def number_cells(codes: Ints) -> tuple[Ints, int]:
-        table = next(tables)
-        cells = np.minimum(np.searchsorted(table, codes), len(table) - 1)
-        np.logical_and(known, table[cells] == codes, out=known)
-        return cells.astype(np.int64, copy=False), len(table)
-
-    return number_cells
 
 
 def _check_int32(count: int, what: str, remedy: str) -> None:

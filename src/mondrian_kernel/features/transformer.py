@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,10 +16,16 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel.features.checks import (
+    check_budget,
+    check_more_ranges,
+    check_rows,
+    draw_seed,
+)
+from mondrian_kernel.features.csr import cell_features
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray, Trees
@@ -152,7 +157,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Features of the rows, each :math:`1/\sqrt{M}`.
         """
         leaf = self._fit(X)
-        return _csr(self._cells.column[leaf], None, self.n_cells_)
+        return cell_features(self._cells.column[leaf], None, self.n_cells_)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def _fit(self, X: ArrayLike) -> IntArray:
@@ -274,7 +279,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             At most M non-zeros a row; int32 indices.
         """
         node, log_stay = self._walk(X)
-        return _csr(self._cells.column[node], log_stay, self.n_cells_)
+        return cell_features(self._cells.column[node], log_stay, self.n_cells_)
 
     def apply(self, X: ArrayLike) -> IntArray:
         """Return the cell of each row in each tree.
@@ -373,77 +378,3 @@ def features_at(
         features.feature_names_in_ = names_of.feature_names_in_
     features._stand_at(float(lifetime))
     return features
-
-
-def features_through(
-    trees: Trees, X: FloatArray, lifetimes: FloatArray, n_jobs: int | None = None
-) -> Iterator[sparse.csr_matrix]:
-    """Yield Φ of valid rows at each of ascending lifetimes, from one walk down the trees."""
-    node, log_stay = trees.walk_through(X, lifetimes, n_jobs)
-    for k, lifetime in enumerate(lifetimes):
-        cells = trees.cells(float(lifetime))
-        yield _csr(cells.column[node], np.ascontiguousarray(log_stay[:, :, k]), cells.total)
-
-
-def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
-    """Validate rows as a float64 array whose ranges do not overflow."""
-    rows: FloatArray = validate_data(
-        estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
-    )
-    if reset:
-        check_ranges(rows)
-    return rows
-
-
-def check_ranges(rows: FloatArray) -> None:
-    """Refuse rows whose ranges overflow."""
-    with np.errstate(over="ignore"):
-        sides = rows.max(axis=0) - rows.min(axis=0)
-        overflow = not np.isfinite(sides.sum())
-    if overflow:
-        worst = int(np.argmax(sides))
-        raise ValueError(
-            f"The ranges of the columns of X overflow: column {worst} runs from "
-            f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
-        )
-
-
-def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
-    """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
-    root = trees.root[trees.root >= 0][:1]
-    check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
-
-
-def check_budget(max_cells: int | None, n_estimators: int) -> None:
-    """Refuse a bound on the number of cells that not even trees without a cut would keep."""
-    if max_cells is not None and max_cells < n_estimators:
-        raise ValueError(
-            f"max_cells={max_cells} is less than n_estimators={n_estimators}, but every tree has "
-            "at least one cell. Raise max_cells or lower n_estimators."
-        )
-
-
-def draw_seed(random_state: Any) -> int:
-    """Seed of the node streams, drawn from a scikit-learn ``random_state``."""
-    seed: int = check_random_state(random_state).randint(2**63 - 1, dtype=np.int64)
-    return int(seed)
-
-
-def _csr(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:
-    """Φ from the cells of rows (N, M) and the logarithms of √M times their values."""
-    n_rows, n_trees = column.shape
-    if n_rows * n_trees > np.iinfo(np.int32).max:
-        raise ValueError(
-            f"{n_rows} rows × {n_trees} trees are more non-zeros than int32 indices can count. "
-            "Transform in batches of rows."
-        )
-    if log_stay is None:
-        data = np.full(column.size, n_trees**-0.5)
-    else:
-        data = np.exp(log_stay, out=log_stay).ravel()
-        data *= n_trees**-0.5
-    indptr = np.arange(0, column.size + 1, n_trees, dtype=np.int32)
-    Phi = sparse.csr_matrix((data, column.ravel(), indptr), shape=(n_rows, n_cells))
-    if log_stay is not None and not data.all():
-        Phi.eliminate_zeros()
-    return Phi

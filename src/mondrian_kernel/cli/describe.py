@@ -1,0 +1,48 @@
+"""What there is to say of a model of a table, and how it is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mondrian_kernel.cli.console import lines
+from mondrian_kernel.table.model import TableModel
+from mondrian_kernel.table.training import COVERAGE
+
+
+def describe(model: TableModel) -> dict[str, Any]:
+    """Return what there is to say of a model."""
+    estimator = model.estimator
+    return {
+        "task": model.task,
+        "target": model.target,
+        "columns": dict(zip(model.columns.names, model.columns.categories, strict=True)),
+        "dims": len(model.columns.dims),
+        "rows": model.n_rows,
+        "trees": estimator.n_estimators,
+        "cells": estimator.features_.n_cells_,
+        "lifetime": estimator.lifetime_,
+        "alpha": estimator.alpha_,
+        "held_out": model.held_out,
+    }
+
+
+def held_out_words(task: str, scores: dict[str, Any]) -> str:
+    """Scores on the rows held out, in lines."""
+    if not scores:
+        return "  no rows were held out"
+    if task == "regression":
+        told = [
+            ("root mean squared error", f"{scores['rmse']:.4g}   "
+             f"(predicting the mean: {scores['rmse_of_the_mean']:.4g})"),
+            ("R²", f"{scores['r2']:.3f}"),
+            (f"{100 * COVERAGE:.0f} % intervals cover", f"{100 * scores['coverage']:.1f} %   "
+             f"(mean width {scores['interval_width']:.4g})"),
+        ]  # fmt: skip
+    else:
+        told = [
+            ("accuracy", f"{scores['accuracy']:.3f}   "
+             f"(commonest class: {scores['accuracy_of_the_commonest']:.3f})"),
+            ("log loss", f"{scores['log_loss']:.4g}   "
+             f"(class frequencies: {scores['log_loss_of_the_frequencies']:.4g})"),
+        ]  # fmt: skip
+    return f"  on {scores['rows']} rows held out\n{lines(told, '    ')}"

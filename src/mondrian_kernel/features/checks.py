@@ -1,0 +1,57 @@
+"""What is checked and drawn before trees grow: rows, their ranges, the bound on cells, the seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from mondrian_kernel.partition.trees import FloatArray, Trees
+
+
+def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
+    """Validate rows as a float64 array whose ranges do not overflow."""
+    rows: FloatArray = validate_data(
+        estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
+    )
+    if reset:
+        check_ranges(rows)
+    return rows
+
+
+def check_ranges(rows: FloatArray) -> None:
+    """Refuse rows whose ranges overflow."""
+    with np.errstate(over="ignore"):
+        sides = rows.max(axis=0) - rows.min(axis=0)
+        overflow = not np.isfinite(sides.sum())
+    if overflow:
+        worst = int(np.argmax(sides))
+        raise ValueError(
+            f"The ranges of the columns of X overflow: column {worst} runs from "
+            f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
+        )
+
+
+def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
+    """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
+    root = trees.root[trees.root >= 0][:1]
+    check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
+
+
+def check_budget(max_cells: int | None, n_estimators: int) -> None:
+    """Refuse a bound on the number of cells that not even trees without a cut would keep."""
+    if max_cells is not None and max_cells < n_estimators:
+        raise ValueError(
+            f"max_cells={max_cells} is less than n_estimators={n_estimators}, but every tree has "
+            "at least one cell. Raise max_cells or lower n_estimators."
+        )
+
+
+def draw_seed(random_state: Any) -> int:
+    """Seed of the node streams, drawn from a scikit-learn ``random_state``."""
+    seed: int = check_random_state(random_state).randint(2**63 - 1, dtype=np.int64)
+    return int(seed)
