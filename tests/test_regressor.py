@@ -609,7 +609,8 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     lifetime, alpha, _ = choose.choose_width(
         rows, rows, None, 0, lifetime="auto", alpha="auto", **options
     )
-    assert 1 / 1.1 < lifetime / 2.0 < 1.1
+    half_a_step = np.sqrt(choose._WINDOW[1] / choose._WINDOW[0]) * (1 + 1e-9)
+    assert 1 / half_a_step < lifetime / 2.0 < half_a_step
     assert 1 / 1.8 < alpha / 0.1 < 1.8
     moves = 1 if off == alpha_off == 1.0 else 2
     assert 1 + moves <= len(calls) <= 6

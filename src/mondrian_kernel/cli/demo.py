@@ -90,7 +90,7 @@ def _found(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
         "lifetime": model.lifetime_,
         "lifetime_interval": width_posterior(path).interval(0.9),
         "alpha": model.alpha_,
-        "trees": model.n_estimators,
+        "trees": model.features_.n_estimators,
         "cells": model.features_.n_cells_,
         "widths": path.lifetimes.size,
         "alphas": path.alphas.size,

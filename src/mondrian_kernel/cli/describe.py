@@ -18,7 +18,7 @@ def describe(model: TableModel) -> dict[str, Any]:
         "columns": dict(zip(model.columns.names, model.columns.categories, strict=True)),
         "dims": len(model.columns.dims),
         "rows": model.n_rows,
-        "trees": estimator.n_estimators,
+        "trees": estimator.features_.n_estimators,
         "cells": estimator.features_.n_cells_,
         "lifetime": estimator.lifetime_,
         "alpha": estimator.alpha_,

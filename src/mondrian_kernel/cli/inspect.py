@@ -33,6 +33,8 @@ def _estimator(model: Any) -> dict[str, Any]:
     names = ("lifetime_", "alpha_", "n_estimators", "n_cells_", "n_features_in_", "best_lifetime",
              "best_alpha", "criterion")  # fmt: skip
     found = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    if hasattr(model, "features_"):
+        found["n_estimators"] = model.features_.n_estimators
     return {"class": type(model).__name__} | found
 
 

@@ -80,7 +80,8 @@ class Design:
         from mondrian_kernel._core.dual import gram
 
         if self.values is _NO_VALUES:
-            return self.constant**2 * self._runs.gram(V, self.n_jobs)
+            product: FloatArray = self.constant**2 * self._runs.gram(V, self.n_jobs)
+            return product
         local, values, sizes = self._by_slot()
         edges = np.linspace(0, self.n_slots, _GROUPS + 1).astype(int)
         V = np.ascontiguousarray(V)

@@ -13,7 +13,6 @@ _MOST, _LEAST = 4000, 100
 _PAIRS = 30_000_000
 _BYTES = 1.2e9
 _PILOT = 10
-STREAM_TREES = 100
 
 
 def enough_trees(

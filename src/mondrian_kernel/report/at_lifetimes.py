@@ -98,7 +98,7 @@ def models_at(
     They have the estimator's penalty and scales and one seed, so that the trees of one lead on to
     those of the next, but fewer rows and trees: they show what a width does.
     """
-    n_trees = min(int(estimator.n_estimators), _TREES)
+    n_trees = min(estimator.features_.n_estimators, _TREES)
     rows = _sample(X.shape[0], y if hasattr(estimator, "classes_") else None)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
     small = clone(estimator).set_params(

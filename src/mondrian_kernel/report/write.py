@@ -107,7 +107,7 @@ def write_report(
         f"{'Regression' if is_regressor else 'Classification'} of {target} with the Mondrian kernel"
     )
     colophon = (
-        f"Written by mondrian-kernel {__version__}: {estimator.n_estimators} trees, "
+        f"Written by mondrian-kernel {__version__}: {estimator.features_.n_estimators} trees, "
         f"{estimator.features_.n_cells_} cells. Lifetimes are for inputs divided by their scales."
     )
     page = render(title, subtitle, content, colophon)

@@ -18,6 +18,9 @@ from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.means import Means
 from mondrian_kernel.stream.stream import Stream
 
+# Trees of a stream, where their number is not given: a row takes time in proportion.
+_TREES = 100
+
 
 def check_new(model: Any, X: ArrayLike) -> FloatArray:
     """Validate rows to predict.
@@ -66,11 +69,18 @@ def stream_rows(
     return rows, np.ascontiguousarray(Y), np.ones(rows.shape[0]) if weight is None else weight
 
 
+def stream_trees(model: Any) -> int:
+    """Return the number of trees of a model that begins with a stream."""
+    n_trees: int = _TREES if isinstance(model.n_estimators, str) else model.n_estimators
+    check_budget(model.max_cells, n_trees)
+    return n_trees
+
+
 def begin_stream(model: Any, blank: Filter | Means, n_dims: int) -> Stream:
     """Return the stream of a model that has not been fitted."""
-    check_budget(model.max_cells, model.n_estimators)
+    n_trees = stream_trees(model)
     return Stream.begin(
-        blank, n_dims, model.n_estimators, model.lifetime, model.scale,
+        blank, n_dims, n_trees, model.lifetime, model.scale,
         draw_seed(model.random_state),
     )  # fmt: skip
 
@@ -85,7 +95,7 @@ def own_features(model: Any, lifetime: float) -> MondrianFeatures:
     features: MondrianFeatures | None = model.__dict__.get("features_")
     if features is None:
         features = MondrianFeatures(
-            lifetime, model.n_estimators, max_cells=model.max_cells, n_jobs=model.n_jobs
+            lifetime, stream_trees(model), max_cells=model.max_cells, n_jobs=model.n_jobs
         )
         features.n_features_in_ = model.n_features_in_
     elif "_online" not in features.__dict__:

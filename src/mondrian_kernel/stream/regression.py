@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from mondrian_kernel.features import check_budget, check_more_ranges, check_ranges, draw_seed
+from mondrian_kernel.features import check_more_ranges, check_ranges, draw_seed
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights
@@ -24,6 +24,7 @@ from mondrian_kernel.stream.model import (
     learn_and_show,
     own_features,
     stream_rows,
+    stream_trees,
 )
 from mondrian_kernel.stream.stream import STREAM_ALPHA, WARM_UP, Stream, rows_per_cell
 
@@ -149,7 +150,7 @@ def _begin_exactly(
     kept: FloatArray | None,
     one_output: bool,
 ) -> None:
-    check_budget(model.max_cells, model.n_estimators)
+    n_trees = stream_trees(model)
     n = rows.shape[0] if kept is None else _power(rows.shape[0])
     scale = dim_scale(model.scale, rows[:n], s[:n])
     alpha = _alpha(model)
@@ -157,7 +158,7 @@ def _begin_exactly(
     if hasattr(model, "features_"):
         seed = model.features_._seed
     check_ranges(rows / scale)
-    online = OnlineTrees.empty(rows.shape[1], model.n_estimators, float(model.lifetime), seed)
+    online = OnlineTrees.empty(rows.shape[1], n_trees, float(model.lifetime), seed)
     leaf = online.extend(rows / scale, model.max_cells)
     cells = online.column[0][leaf]
     ridge = ExactRidge(leaf.copy(), cells, Y, s, int(online.n_cells[0]), alpha)
