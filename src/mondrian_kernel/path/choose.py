@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from mondrian_kernel.path.checks import DEFAULT_ALPHAS, join_copies
 from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
+from mondrian_kernel.path.tree_number import cells_of_a_tree
 
 _Path = TypeVar("_Path", bound="_Grid")
 
@@ -22,20 +24,23 @@ _Path = TypeVar("_Path", bound="_Grid")
 SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
 # A window about that place decides: by leaving out each row, exactly, up to so many rows; beyond,
 # on rows held out, of at most so many. The best lifetime and alpha hardly depend on the number of
-# trees once there are some hundreds.
+# trees once there are some hundreds; the fewer, the more cells they have.
 _EXACT_ROWS, _EXACT_TREES = 2000, 1500
-_ROWS, TREES = 10_000, 400
+_ROWS, TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
 _WINDOW = np.geomspace(0.5, 2.0, 8)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
-_NEAR_ALPHAS = np.logspace(-0.5, 0.5, 3)
+_NEAR_ALPHAS = np.logspace(-0.5, 1.5, 5)  # of one Krylov space the larger ones come for nothing
 _MOVES = 5
 HELD_OUT = 0.2
 # Of the penalties that do about as well on the sample the largest is the fastest to solve with.
 _SLACK = 0.01
+# Of lifetimes that do about as well the smallest is taken: the fewer the trees, the narrower the
+# kernel that their noise makes look best.
+_ABOUT = 0.005
 # What a move must gain for another one.
 _WORTH = 0.002
-TOL = 1e-3
+TOL = 2e-3
 
 
 def choose_width(
@@ -101,12 +106,17 @@ def choose_width(
         few = min(n_trees, SAMPLE_TREES)
         found = path(fitted[:SAMPLE_ROWS], few, alphas, n_lifetimes=SAMPLE_LIFETIMES)
     window = _WIDE if criterion.startswith("evidence") else _WINDOW
+    if not exact:
+        cells = cells_of_a_tree(rows[all_rows], found.best_lifetime * window[-1], seed)
+        n_trees = min(n_trees, max(_FEWER_TREES, int(_CELLS / cells)))
     found = settle(
         found,
         lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
         None if alpha == "auto" else alphas,
         window,
     )
+    if not exact:
+        found = replace(found, slack=_ABOUT)
     return found.best_lifetime, found.best_alpha, found
 
 

@@ -53,6 +53,9 @@ class LifetimePath(BestOfGrid):
         What ``score`` holds.
     complete : bool
         False where the path was interrupted.
+    slack : float
+        The best lifetime is the smallest at which the score is within this share of its minimum;
+        0 but for models of a few hundred trees, whose noise makes narrow kernels look best.
     """
 
     train_error: FloatArray
@@ -70,6 +73,15 @@ class LifetimePath(BestOfGrid):
     _sample_weight: FloatArray | None
     _fit_intercept: bool
     _offset: FloatArray
+    slack: float = 0.0
+
+    @property
+    def best_index(self) -> tuple[int, int]:
+        """Indices of the best lifetime and alpha."""
+        score = np.where(np.isnan(self.score), np.inf, self.score)
+        best = score.min(axis=1)
+        k = int(np.argmax(best <= best.min() + self.slack * abs(best.min())))
+        return k, int(np.argmin(score[k]))
 
     @cached_property
     def score(self) -> FloatArray:

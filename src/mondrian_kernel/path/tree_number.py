@@ -22,18 +22,20 @@ def enough_trees(
     max_cells: int | None,
     seed: int,
 ) -> int:
-    """Return the number of trees asked for, or as many as are worth their time and fit in memory.
-
-    A few trees tell how many cells one has at the lifetime.
-    """
+    """Return the number of trees asked for, or as many as are worth it and fit in memory."""
     if isinstance(n_estimators, str):
         n_rows, n_dims = rows.shape
-        pilot = Growth(rows, _PILOT, seed, 1)
-        pilot.advance_within(lifetime, _PILOT * n_rows)
-        cells = pilot.n_cells / _PILOT
+        cells = cells_of_a_tree(rows, lifetime, seed)
         bounds = [_PAIRS / n_rows, _BYTES / (2 * cells * (16 * n_dims + 44))]
         if max_cells is not None:
             bounds.append(max_cells / cells)
         n_estimators = int(np.clip(min(bounds), _LEAST, _MOST))
     check_budget(max_cells, n_estimators)
     return n_estimators
+
+
+def cells_of_a_tree(rows: FloatArray, lifetime: float, seed: int) -> float:
+    """Return the mean number of cells of a tree at a lifetime, told by a few."""
+    pilot = Growth(rows, _PILOT, seed, 1)
+    pilot.advance_within(lifetime, _PILOT * rows.shape[0])
+    return pilot.n_cells / _PILOT
