@@ -68,7 +68,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, ``1 / (2 * C)`` of
         :class:`sklearn.svm.SVC` or :class:`sklearn.linear_model.LogisticRegression`; or "auto".
-    n_estimators : int, default=400
+    n_estimators : int, default=1000
         Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
     loss : {"log_loss", "hinge", "squared"}, default="log_loss"
         Loss ℓ: logistic, with a softmax for many classes, or that of a support vector machine, or
@@ -138,7 +138,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 400,
+        n_estimators: int = 1000,
         *,
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,

@@ -1,0 +1,73 @@
+"""Which rows a choice of the width is made on, and what decides."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mondrian_kernel import lifetime_path
+from mondrian_kernel.path import choose as module
+from mondrian_kernel.path.choose import choose_width, looked_at
+
+rng = np.random.default_rng(0)
+OPTIONS = {"n_estimators": 10, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
+
+
+def test_all_rows_or_a_sample_in_order(monkeypatch):
+    assert_array_equal(looked_at(50, 0), np.arange(50))
+    monkeypatch.setattr(module, "_ROWS", 20)
+    some = looked_at(50, 0)
+    assert np.unique(some).size == 20
+    assert np.all(np.diff(some) > 0)
+    assert_array_equal(looked_at(50, 0), some)
+    assert not np.array_equal(looked_at(50, 1), some)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What paths were asked for."""
+    calls, grid_path = [], module.grid_path
+
+    def spy(growth, Y, weight, **options):
+        calls.append((growth, Y, weight, options))
+        return grid_path(growth, Y, weight, **options)
+
+    monkeypatch.setattr(module, "grid_path", spy)
+    return calls
+
+
+def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatch):
+    rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
+    Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
+    monkeypatch.setattr(module, "_EXACT_ROWS", 10)
+    choose_width(rows, Y, None, 0, lifetime="auto", alpha="auto", **OPTIONS)
+    for _, fitted, weight, options in seen:
+        held_out = options["held_out"][1]
+        assert weight.sum() + len(held_out) == 200
+        assert np.isin(held_out, fitted).any()
+        assert len(fitted) <= 40
+
+
+def test_copies_are_left_out_together_where_rows_are_few(seen):
+    rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
+    choose_width(rows, rows[:, :1], None, 0, lifetime="auto", alpha="auto", **OPTIONS)
+    for _, fitted, weight, options in seen:
+        assert options["held_out"] is None
+        assert len(fitted) == 40
+        assert_array_equal(weight, 5.0)
+
+
+def test_smallest_lifetime_within_the_slack():
+    X = rng.uniform(size=(60, 2))
+    path = lifetime_path(
+        X, np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=60), n_estimators=20, max_lifetime=20.0,
+        n_lifetimes=10, random_state=0,
+    )  # fmt: skip
+    best = path.score.min(axis=1)
+    assert path.best_index == np.unravel_index(path.score.argmin(), path.score.shape)
+    for slack in (0.01, 0.1, 0.5):
+        k, a = replace(path, slack=slack).best_index
+        assert best[k] <= (1 + slack) * best.min()
+        assert np.all(best[:k] > (1 + slack) * best.min())
+        assert path.score[k, a] == best[k]
