@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from mondrian_kernel.dask.faults import clear_errors
 from mondrian_kernel.dask.inputs import beside
+from mondrian_kernel.dask.recipes import Recipe, parts_of
 from mondrian_kernel.partition.trees import FloatArray
 
-# Answers that are put together by one task.
-_FAN_IN = 8
+# Answers that are put together one after the other, before they meet those of other blocks.
+_RUN = 8
 
 
 class Rows(NamedTuple):
@@ -48,10 +49,10 @@ class Blocks:
     def __init__(self, X: da.Array, y: Any = None, sample_weight: Any = None) -> None:
         none = [None] * X.numblocks[0]
         self.n_dims = int(X.shape[1])
-        self._X = _delayed(X)
-        self._y = none if y is None else _delayed(beside(y, X, "y"))
+        self._X = parts_of(X)
+        self._y = none if y is None else parts_of(beside(y, X, "y"))
         self._weight = (
-            none if sample_weight is None else _delayed(beside(sample_weight, X, "sample_weight"))
+            none if sample_weight is None else parts_of(beside(sample_weight, X, "sample_weight"))
         )
         self._scale: FloatArray | None = None
         self._keep: list[Any] = none
@@ -101,17 +102,20 @@ class Blocks:
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
 
     def _call(self, function: Callable[..., Any], messages: Sequence[Any]) -> list[Delayed]:
-        # One task a block: read rows are gone before the next block is read.
+        # One task a block, which reads it too where it can: its rows are gone with the task.
         call = dask.delayed(_call, pure=False)
         blocks = zip(self._X, self._y, self._weight, self._keep, messages, strict=True)
         return [call(function, x, y, w, keep, self._scale, m) for x, y, w, keep, m in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
-    """Put answers together two by two, always in the same order, on the workers."""
-    together = dask.delayed(_merged, pure=False)
+    """Put answers together two by two, always in the same order, on the workers.
+
+    An answer joins those before it as soon as it is there, so that few of them wait in memory.
+    """
+    together = dask.delayed(merge, pure=False)
     while len(parts) > 1:
-        parts = [together(merge, parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
+        parts = [reduce(together, parts[k : k + _RUN]) for k in range(0, len(parts), _RUN)]
     return compute(parts)[0]
 
 
@@ -141,17 +145,8 @@ def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _delayed(X: da.Array) -> list[Delayed]:
-    parts: list[Delayed] = X.to_delayed().ravel().tolist()
-    return parts
-
-
 def _apply(function: Callable[..., Any], part: Any, message: tuple[Any, ...]) -> Any:
     return function(part, *message)
-
-
-def _merged(merge: Callable[[Any, Any], Any], answers: list[Any]) -> Any:
-    return reduce(merge, answers)
 
 
 def _call(
@@ -163,6 +158,7 @@ def _call(
     scale: FloatArray | None,
     message: tuple[Any, ...],
 ) -> Any:
+    x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
     Y = None if y is None else np.asarray(y)
     s = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -174,8 +170,10 @@ def _call(
     for used in None if weight is None else s != 0, keep:
         if used is not None:
             X, Y, s = X[used], None if Y is None else Y[used], s[used]
-    X = np.ascontiguousarray(X if scale is None else X / scale)
-    return function(Rows(X, Y, s), *message)
+    if scale is not None:
+        X = np.divide(X, scale, order="C")
+    del x  # what was read
+    return function(Rows(np.ascontiguousarray(X), Y, s), *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:
