@@ -17,6 +17,7 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
+from mondrian_kernel.dask.room import free_bytes
 
 distributed = pytest.importorskip("distributed")
 
@@ -94,6 +95,13 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
     assert n_passes > 5
     client.wait_for_workers(2)
     assert victims[0] not in client.run(os.getpid)
+
+
+def test_free_memory_of_workers(client):
+    """Less than what they have before they spill, and more than if each had filled a gigabyte."""
+    limits = [w["memory_limit"] for w in client.scheduler_info()["workers"].values()]
+    target = dask.config.get("distributed.worker.memory.target")
+    assert target * sum(limits) - 2 * 2**30 < free_bytes() < target * sum(limits)
 
 
 def test_what_does_not_pickle_is_named(client, caplog):

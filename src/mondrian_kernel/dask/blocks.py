@@ -76,10 +76,15 @@ class Blocks:
         blocks._keep = persist([dask.delayed(np.asarray, pure=False)(mask) for mask in keep])
         return blocks
 
-    def map(self, function: Callable[..., Any], *message: Any) -> list[Delayed]:
-        """Delayed ``function(rows, *message)`` of each block; the message is sent once."""
-        sent = dask.delayed(message, traverse=False)
-        return self._call(function, [sent] * len(self._X))
+    def map(
+        self, function: Callable[..., Any], *message: Any, sent: Delayed | None = None
+    ) -> list[Delayed]:
+        """Delayed ``function(rows, sent, *message)`` of each block; the message is sent once.
+
+        ``sent`` is what :func:`send` has returned, and goes in front of the message.
+        """
+        once = dask.delayed(message, traverse=False)
+        return self._call(function, [once] * len(self._X), [] if sent is None else [sent])
 
     def total(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *message: Any
@@ -101,11 +106,13 @@ class Blocks:
 
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _call(self, function: Callable[..., Any], messages: Sequence[Any]) -> list[Delayed]:
+    def _call(
+        self, function: Callable[..., Any], messages: Sequence[Any], sent: Sequence[Delayed] = ()
+    ) -> list[Delayed]:
         # One task a block, which reads it too where it can: its rows are gone with the task.
         call = dask.delayed(_call, pure=False)
         blocks = zip(self._X, self._y, self._weight, self._keep, messages, strict=True)
-        return [call(function, x, y, w, keep, self._scale, m) for x, y, w, keep, m in blocks]
+        return [call(function, x, y, w, keep, self._scale, m, *sent) for x, y, w, keep, m in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
@@ -140,6 +147,11 @@ def persist(parts: list[Delayed]) -> list[Delayed]:
         return list(dask.persist(*parts))
 
 
+def send(message: Any) -> Delayed:
+    """Send a message that many passes need to a worker, from which the others fetch it."""
+    return persist([dask.delayed(message, traverse=False)])[0]
+
+
 def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     """Add answers that are tuples of arrays or numbers."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
@@ -157,6 +169,7 @@ def _call(
     keep: NDArray[np.bool_] | None,
     scale: FloatArray | None,
     message: tuple[Any, ...],
+    *sent: Any,
 ) -> Any:
     x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
@@ -173,7 +186,7 @@ def _call(
     if scale is not None:
         X = np.divide(X, scale, order="C")
     del x  # what was read
-    return function(Rows(np.ascontiguousarray(X), Y, s), *message)
+    return function(Rows(np.ascontiguousarray(X), Y, s), *sent, *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:

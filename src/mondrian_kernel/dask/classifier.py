@@ -71,9 +71,10 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         What every input is divided by: its standard deviation, nothing, or the given numbers.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
-    keep_cells : bool, default=True
-        Whether the cells of all rows stay on the workers during the fit, 4 M bytes a row, which
-        Dask may spill to disk. If not, rows go down the trees again at every step.
+    keep_cells : bool or "auto", default="auto"
+        Whether the fit keeps the cells of all rows in the memory of the workers, M bytes a row or
+        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
+        at every step. By default they are kept where they take less than half of what is free.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the rows on which the width is chosen.
 
@@ -117,7 +118,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "scale": [StrOptions({"std"}), None, "array-like"],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "keep_cells": ["boolean"],
+        "keep_cells": ["boolean", StrOptions({"auto"})],
         "random_state": ["random_state"],
     }
 
@@ -131,7 +132,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
         max_cells: int | None = None,
-        keep_cells: bool = True,
+        keep_cells: bool | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.lifetime = lifetime
@@ -220,7 +221,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self, blocks: Blocks, features: MondrianFeatures, target: Encoded, alpha: float
     ) -> tuple[FloatArray, FloatArray]:
         dense = self.loss == "squared" and is_dense("auto", features.n_cells_)
-        cells = CellBlocks(blocks, features, target, keep=self.keep_cells and not dense)
+        cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)
         if self.loss == "log_loss":
             return minimise_logistic(cells, alpha, _TOL)
         solution = solve_sums(sum_rows(cells), alpha) if dense else solve_products(cells, alpha)
