@@ -93,7 +93,7 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
     assert_array_equal(model.fit(X, y).coef_, expected)
     assert len(victims) == 1
     assert n_passes > 5
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=60)
     assert victims[0] not in client.run(os.getpid)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.classes import weigh_classes
+from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.features import keep_names, plant
@@ -111,15 +111,9 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **MondrianKernelClassifier._parameter_constraints,
         "loss": [StrOptions({"log_loss", "squared"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "scale": [StrOptions({"std"}), None, "array-like"],
-        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "keep_cells": ["boolean", StrOptions({"auto"})],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from mondrian_kernel.dask.summary import column_scale, summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
 from mondrian_kernel.dask.targets import Centred
 from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed, features_at
+from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
 class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -97,14 +98,9 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
+        **MondrianKernelRegressor._parameter_constraints,
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions({"std"}), None, "array-like"],
-        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "dense", "lanczos"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
-        "random_state": ["random_state"],
     }
 
     def __init__(
