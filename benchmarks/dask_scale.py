@@ -248,7 +248,7 @@ def main():
         result = memory(as_parquet, n_blocks, 50_000, 20, args.trees or 10, args.limit or "1GB")
     else:
         n_blocks = (args.rows or 7_000_000) // 50_000
-        result = memory(as_arrays, n_blocks, 50_000, 20, args.trees or 10, args.limit or "450MB")
+        result = memory(as_arrays, n_blocks, 50_000, 20, args.trees or 10, args.limit or "500MB")
     print(json.dumps(result, indent=1))
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.write_text(json.dumps(results | {args.part: result}, indent=1) + "\n")
