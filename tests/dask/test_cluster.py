@@ -17,6 +17,7 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
+from mondrian_kernel.dask.recipes import Recipe, parts_of
 from mondrian_kernel.dask.room import free_bytes
 
 distributed = pytest.importorskip("distributed")
@@ -102,6 +103,15 @@ def test_free_memory_of_workers(client):
     limits = [w["memory_limit"] for w in client.scheduler_info()["workers"].values()]
     target = dask.config.get("distributed.worker.memory.target")
     assert target * sum(limits) - 2 * 2**30 < free_bytes() < target * sum(limits)
+
+
+def test_blocks_on_workers_stay_there(client):
+    """They are used as they are, and not made again."""
+    X = in_chunks(ROWS, 4).map_blocks(np.negative).persist()
+    assert not any(isinstance(part, Recipe) for part in parts_of(-X))
+    local = MondrianFeatures(0.7, 10, random_state=0).fit(ROWS)
+    features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(-X)
+    assert_array_equal(features.trees_.loc, local.trees_.loc)
 
 
 def test_what_does_not_pickle_is_named(client, caplog):
