@@ -62,9 +62,11 @@ def _workers() -> list[tuple[float, float]] | None:
         client = default_client()
     except (ImportError, ValueError):
         return None
+    info = client.scheduler_info()
     found = [
         (w["memory_limit"] or MEMORY_LIMIT, w["metrics"].get("memory", 0))
-        for w in client.scheduler_info()["workers"].values()
+        for w in info["workers"].values()
     ]
     # Of many workers the scheduler tells of a few: the others are like them.
-    return [found[k % len(found)] for k in range(len(client.ncores()))] if found else []
+    n_workers = info.get("n_workers", len(found))
+    return [found[k % len(found)] for k in range(n_workers)] if found else []
