@@ -16,6 +16,7 @@ import logging
 import os
 import tempfile
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -205,6 +206,7 @@ def memory(write, n_blocks, size, n_dims, n_trees, limit):
 
     from mondrian_kernel.dask import DaskMondrianKernelRegressor
 
+    warnings.filterwarnings("ignore", message="X does not have valid feature names")
     with tempfile.TemporaryDirectory() as folder:
         X, y = write(folder, n_blocks, size, n_dims)
         with workers(limit) as client:

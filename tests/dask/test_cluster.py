@@ -105,12 +105,14 @@ def test_free_memory_of_workers(client):
     assert target * sum(limits) - 2 * 2**30 < free_bytes() < target * sum(limits)
 
 
-def test_blocks_on_workers_stay_there(client):
-    """They are used as they are, and not made again."""
-    X = in_chunks(ROWS, 4).map_blocks(np.negative).persist()
-    assert not any(isinstance(part, Recipe) for part in parts_of(-X))
+@pytest.mark.parametrize("then", [np.positive, np.negative])
+def test_blocks_on_workers_stay_there(client, then):
+    """They are used as they are, and not made again, whatever is done with them then."""
+    X = in_chunks(ROWS, 4).map_blocks(then).persist()
+    X = X if then is np.positive else -X
+    assert not any(isinstance(part, Recipe) for part in parts_of(X))
     local = MondrianFeatures(0.7, 10, random_state=0).fit(ROWS)
-    features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(-X)
+    features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(X)
     assert_array_equal(features.trees_.loc, local.trees_.loc)
 
 

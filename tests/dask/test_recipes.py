@@ -36,7 +36,11 @@ def from_memory(folder):
     return da.from_array(2.0 * ROWS, chunks=(10, 3))
 
 
-SOURCES = [from_files, from_parquet, from_memory]
+def kept_by_threads(folder):
+    return from_memory(folder).persist()
+
+
+SOURCES = [from_files, from_parquet, from_memory, kept_by_threads]
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -37,14 +37,15 @@ def parts_of(X: da.Array) -> list[Recipe] | list[Delayed]:
     They are recipes where each is made by tasks of its own. Where blocks share tasks, as after a
     change of chunks, or lie on workers already, they are left to the scheduler.
     """
-    on_workers = _on_workers(X)  # as long as no task hides it
+    delayed: list[Delayed] = X.to_delayed().ravel().tolist()
+    if _on_workers(X):
+        return delayed
     (X,) = dask.optimize(X)
     keys = list(flatten(X.__dask_keys__()))
     graph = ensure_dict(X.__dask_graph__())
     own = [cull(graph, [key])[0] for key in keys]
     uses = Counter(key for tasks in own for key in tasks)
-    if max(uses.values(), default=0) > 1 or on_workers:
-        delayed: list[Delayed] = X.to_delayed(optimize_graph=False).ravel().tolist()
+    if max(uses.values(), default=0) > 1:
         return delayed
     return [Recipe(tasks, key) for tasks, key in zip(own, keys, strict=True)]
 
