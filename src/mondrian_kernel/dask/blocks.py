@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import dask
@@ -17,9 +16,6 @@ from mondrian_kernel.dask.faults import clear_errors
 from mondrian_kernel.dask.inputs import beside
 from mondrian_kernel.dask.recipes import Recipe, parts_of
 from mondrian_kernel.partition.trees import FloatArray
-
-# Answers that are put together one after the other, before they meet those of other blocks.
-_RUN = 8
 
 
 class Rows(NamedTuple):
@@ -118,11 +114,12 @@ class Blocks:
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
     """Put answers together two by two, always in the same order, on the workers.
 
-    An answer joins those before it as soon as it is there, so that few of them wait in memory.
+    An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
     """
     together = dask.delayed(merge, pure=False)
     while len(parts) > 1:
-        parts = [reduce(together, parts[k : k + _RUN]) for k in range(0, len(parts), _RUN)]
+        pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
     return compute(parts)[0]
 
 
