@@ -64,8 +64,8 @@ def dask_on_paper():
     def bytes_of(way, n_trees):
         return speed["dense"][f"bytes {way} in a round"] * n_trees / speed["trees"] / 1e6
 
-    # Each of M cells of a row meets M others, and of a matrix of 8000 cells a pass sums 32 MB.
-    panels = 8 * 8000**2 / 2 / 2**25
+    # Each of M cells of a row meets M others, and of half a matrix of 8000 cells a pass sums 16 MB.
+    panels = 8 * 8000**2 / 2 / 2**24
     dense = hours("summing the matrix", few, few / work["trees"])
     dense += hours("finding the cells", few, panels) + reading(panels)
     products = hours("a step of Lanczos", many, steps)
