@@ -61,6 +61,11 @@ def dask_on_paper():
     def growing(n_trees):
         return f"{hours('a round of growing', n_trees, rounds) + reading(rounds):.1f} h"
 
+    def scheduling(passes):
+        # A step of Lanczos on few rows is nearly all Dask's own work for its blocks.
+        each = speed["lanczos"]["seconds a pass"] / speed["blocks"]
+        return f"{passes * each * n_blocks / 3600:.1f} h"
+
     def bytes_of(way, n_trees):
         return speed["dense"][f"bytes {way} in a round"] * n_trees / speed["trees"] / 1e6
 
@@ -74,10 +79,11 @@ def dask_on_paper():
         [f"growing, {rounds} rounds", growing(few), growing(many)],
         [f"solving, {panels:.0f} or {steps} passes", f"{dense:.1f} h", f"{products:.0f} h"],
         ["solving if cells are not kept", "–", f"{again:.0f} h"],
+        ["scheduling", scheduling(rounds + panels), scheduling(rounds + steps)],
         ["cells kept, GB a worker", "–", f"{many * n_rows / 1e9:.0f}"],
         [
             "a round: to each worker, MB",
-            *(f"{bytes_of('to a worker', m):.1f}" for m in (few, many)),
+            *(f"{bytes_of('to a worker', m):.2f}" for m in (few, many)),
         ],
         [
             "a round: answers of all blocks, MB",
