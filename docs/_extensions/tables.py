@@ -40,26 +40,55 @@ def dask():
 
 
 def dask_on_paper():
-    """What a fit of 10⁹ rows would take, from the times of a row and tree."""
+    """What a fit of 10⁹ rows on 100 workers would take, from the times of a row and tree."""
     file = RESULTS / "dask_scale.json"
-    work = json.loads(file.read_text()).get("work") if file.exists() else None
-    if work is None:
-        return "*Not measured yet in this checkout: run* `python benchmarks/dask_scale.py work`."
+    found = json.loads(file.read_text()) if file.exists() else {}
+    if "work" not in found or "speed" not in found:
+        return (
+            "*Not measured yet in this checkout: run* `python benchmarks/dask_scale.py work` "
+            "*and* `speed`."
+        )
+    work, speed = found["work"], found["speed"]
+    rounds, steps = speed["dense"]["rounds of growing"], speed["lanczos"]["passes"]
+    n_rows, n_blocks, few, many = 1e9 / 100, 1000, 100, 1500
 
     def hours(kind, n_trees, passes):
-        each = work[f"{kind}, ns a row and tree"]
-        return passes * each * 1e-9 * n_trees * (1e9 / 100) / 3600
+        return passes * work[f"{kind}, ns a row and tree"] * 1e-9 * n_trees * n_rows / 3600
 
-    few, many = 100, 1500
-    # Each of M cells of a row meets M others.
-    sums = hours("summing the matrix", few, few / work["trees"])
-    finding = hours("finding the cells", few, 5)
-    steps, walks = hours("a step of Lanczos", many, 300), hours("finding the cells", many, 300)
+    def reading(passes):
+        return passes * work["reading 20 columns of Parquet, ns a row"] * 1e-9 * n_rows / 3600
+
+    def growing(n_trees):
+        return f"{hours('a round of growing', n_trees, rounds) + reading(rounds):.1f} h"
+
+    def scheduling(passes):
+        # A step of Lanczos on few rows is nearly all Dask's own work for its blocks.
+        each = speed["lanczos"]["seconds a pass"] / speed["blocks"]
+        return f"{passes * each * n_blocks / 3600:.1f} h"
+
+    def bytes_of(way, n_trees):
+        return speed["dense"][f"bytes {way} in a round"] * n_trees / speed["trees"] / 1e6
+
+    # Each of M cells of a row meets M others, and of half a matrix of 8000 cells a pass sums 16 MB.
+    panels = 8 * 8000**2 / 2 / 2**24
+    dense = hours("summing the matrix", few, few / work["trees"])
+    dense += hours("finding the cells", few, panels) + reading(panels)
+    products = hours("a step of Lanczos", many, steps)
+    again = products + hours("finding the cells", many, steps) + reading(steps)
     rows = [
-        ["growing", *(f"{hours('a round of growing', m, 15):.1f} h" for m in (few, many))],
-        ["solving", f"{sums + finding:.1f} h", f"{steps:.0f} h"],
-        ["solving if cells are not kept", "–", f"{steps + walks:.0f} h"],
-        ["cells kept, GB a worker", "–", f"{4 * many * 1e7 / 1e9:.0f}"],
+        [f"growing, {rounds} rounds", growing(few), growing(many)],
+        [f"solving, {panels:.0f} or {steps} passes", f"{dense:.1f} h", f"{products:.0f} h"],
+        ["solving if cells are not kept", "–", f"{again:.0f} h"],
+        ["scheduling", scheduling(rounds + panels), scheduling(rounds + steps)],
+        ["cells kept, GB a worker", "–", f"{many * n_rows / 1e9:.0f}"],
+        [
+            "a round: to each worker, MB",
+            *(f"{bytes_of('to a worker', m):.2f}" for m in (few, many)),
+        ],
+        [
+            "a round: answers of all blocks, MB",
+            *(f"{n_blocks * bytes_of('from a block', m):.0f}" for m in (few, many)),
+        ],
     ]
     return markdown(["", f"{few} trees, dense", f"{many} trees, Lanczos"], rows)
 

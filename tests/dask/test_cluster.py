@@ -17,6 +17,8 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
+from mondrian_kernel.dask.recipes import Recipe, parts_of
+from mondrian_kernel.dask.room import free_bytes
 
 distributed = pytest.importorskip("distributed")
 
@@ -92,8 +94,26 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
     assert_array_equal(model.fit(X, y).coef_, expected)
     assert len(victims) == 1
     assert n_passes > 5
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=60)
     assert victims[0] not in client.run(os.getpid)
+
+
+def test_free_memory_of_workers(client):
+    """Less than what they have before they spill, and more than if each had filled a gigabyte."""
+    limits = [w["memory_limit"] for w in client.scheduler_info()["workers"].values()]
+    target = dask.config.get("distributed.worker.memory.target")
+    assert target * sum(limits) - 2 * 2**30 < free_bytes() < target * sum(limits)
+
+
+@pytest.mark.parametrize("then", [np.positive, np.negative])
+def test_blocks_on_workers_stay_there(client, then):
+    """They are used as they are, and not made again, whatever is done with them then."""
+    X = in_chunks(ROWS, 4).map_blocks(then).persist()
+    X = X if then is np.positive else -X
+    assert not any(isinstance(part, Recipe) for part in parts_of(X))
+    local = MondrianFeatures(0.7, 10, random_state=0).fit(ROWS)
+    features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(X)
+    assert_array_equal(features.trees_.loc, local.trees_.loc)
 
 
 def test_what_does_not_pickle_is_named(client, caplog):

@@ -1,4 +1,4 @@
-"""A scheduler that is lost in the middle of a fit is an error that says so."""
+"""A scheduler that is lost, and workers that die, are errors that say so."""
 
 import contextlib
 import logging
@@ -11,6 +11,7 @@ import dask.array as da
 import pytest
 
 from mondrian_kernel.dask import DaskMondrianFeatures
+from mondrian_kernel.dask.faults import clear_errors
 
 distributed = pytest.importorskip("distributed")
 
@@ -55,3 +56,15 @@ def test_a_lost_scheduler_is_an_error(tmp_path):
         with contextlib.suppress(TimeoutError):
             client.close(timeout=1)
         logger.setLevel(level)
+
+
+def test_workers_that_die_of_a_block_are_an_error():
+    killed = distributed.KilledWorker("task", "worker", 3)
+    with pytest.raises(RuntimeError, match="want of memory") as caught, clear_errors():
+        raise killed
+    assert caught.value.__cause__ is killed
+
+
+def test_other_errors_are_left_alone():
+    with pytest.raises(ValueError, match=r"^as it is$"), clear_errors():
+        raise ValueError("as it is")

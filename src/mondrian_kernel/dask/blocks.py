@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 import dask
@@ -15,10 +14,8 @@ from numpy.typing import NDArray
 
 from mondrian_kernel.dask.faults import clear_errors
 from mondrian_kernel.dask.inputs import beside
+from mondrian_kernel.dask.recipes import Recipe, parts_of
 from mondrian_kernel.partition.trees import FloatArray
-
-# Answers that are put together by one task.
-_FAN_IN = 8
 
 
 class Rows(NamedTuple):
@@ -48,10 +45,10 @@ class Blocks:
     def __init__(self, X: da.Array, y: Any = None, sample_weight: Any = None) -> None:
         none = [None] * X.numblocks[0]
         self.n_dims = int(X.shape[1])
-        self._X = _delayed(X)
-        self._y = none if y is None else _delayed(beside(y, X, "y"))
+        self._X = parts_of(X)
+        self._y = none if y is None else parts_of(beside(y, X, "y"))
         self._weight = (
-            none if sample_weight is None else _delayed(beside(sample_weight, X, "sample_weight"))
+            none if sample_weight is None else parts_of(beside(sample_weight, X, "sample_weight"))
         )
         self._scale: FloatArray | None = None
         self._keep: list[Any] = none
@@ -75,10 +72,15 @@ class Blocks:
         blocks._keep = persist([dask.delayed(np.asarray, pure=False)(mask) for mask in keep])
         return blocks
 
-    def map(self, function: Callable[..., Any], *message: Any) -> list[Delayed]:
-        """Delayed ``function(rows, *message)`` of each block; the message is sent once."""
-        sent = dask.delayed(message, traverse=False)
-        return self._call(function, [sent] * len(self._X))
+    def map(
+        self, function: Callable[..., Any], *message: Any, sent: Delayed | None = None
+    ) -> list[Delayed]:
+        """Delayed ``function(rows, sent, *message)`` of each block; the message is sent once.
+
+        ``sent`` is what :func:`send` has returned, and goes in front of the message.
+        """
+        once = dask.delayed(message, traverse=False)
+        return self._call(function, [once] * len(self._X), [] if sent is None else [sent])
 
     def total(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *message: Any
@@ -100,18 +102,24 @@ class Blocks:
 
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _call(self, function: Callable[..., Any], messages: Sequence[Any]) -> list[Delayed]:
-        # One task a block: read rows are gone before the next block is read.
+    def _call(
+        self, function: Callable[..., Any], messages: Sequence[Any], sent: Sequence[Delayed] = ()
+    ) -> list[Delayed]:
+        # One task a block, which reads it too where it can: its rows are gone with the task.
         call = dask.delayed(_call, pure=False)
         blocks = zip(self._X, self._y, self._weight, self._keep, messages, strict=True)
-        return [call(function, x, y, w, keep, self._scale, m) for x, y, w, keep, m in blocks]
+        return [call(function, x, y, w, keep, self._scale, m, *sent) for x, y, w, keep, m in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
-    """Put answers together two by two, always in the same order, on the workers."""
-    together = dask.delayed(_merged, pure=False)
+    """Put answers together two by two, always in the same order, on the workers.
+
+    An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
+    """
+    together = dask.delayed(merge, pure=False)
     while len(parts) > 1:
-        parts = [together(merge, parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
+        pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
     return compute(parts)[0]
 
 
@@ -136,22 +144,18 @@ def persist(parts: list[Delayed]) -> list[Delayed]:
         return list(dask.persist(*parts))
 
 
+def send(message: Any) -> Delayed:
+    """Send a message that many passes need to a worker, from which the others fetch it."""
+    return persist([dask.delayed(message, traverse=False)])[0]
+
+
 def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     """Add answers that are tuples of arrays or numbers."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _delayed(X: da.Array) -> list[Delayed]:
-    parts: list[Delayed] = X.to_delayed().ravel().tolist()
-    return parts
-
-
 def _apply(function: Callable[..., Any], part: Any, message: tuple[Any, ...]) -> Any:
     return function(part, *message)
-
-
-def _merged(merge: Callable[[Any, Any], Any], answers: list[Any]) -> Any:
-    return reduce(merge, answers)
 
 
 def _call(
@@ -162,7 +166,9 @@ def _call(
     keep: NDArray[np.bool_] | None,
     scale: FloatArray | None,
     message: tuple[Any, ...],
+    *sent: Any,
 ) -> Any:
+    x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
     Y = None if y is None else np.asarray(y)
     s = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -174,8 +180,10 @@ def _call(
     for used in None if weight is None else s != 0, keep:
         if used is not None:
             X, Y, s = X[used], None if Y is None else Y[used], s[used]
-    X = np.ascontiguousarray(X if scale is None else X / scale)
-    return function(Rows(X, Y, s), *message)
+    if scale is not None:
+        X = np.divide(X, scale, order="C")
+    del x  # what was read
+    return function(Rows(np.ascontiguousarray(X), Y, s), *sent, *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:

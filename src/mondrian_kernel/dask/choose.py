@@ -33,7 +33,7 @@ def choose_block_width(
     alpha: float | str,
     n_estimators: int,
     solver: str,
-    keep_cells: bool,
+    keep_cells: bool | str,
 ) -> tuple[float, float, LifetimePath | BlockPath | None]:
     """Return a lifetime and an alpha, and the path they were chosen on.
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.classes import weigh_classes
+from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.features import keep_names, plant
@@ -71,9 +71,10 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         What every input is divided by: its standard deviation, nothing, or the given numbers.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
-    keep_cells : bool, default=True
-        Whether the cells of all rows stay on the workers during the fit, 4 M bytes a row, which
-        Dask may spill to disk. If not, rows go down the trees again at every step.
+    keep_cells : bool or "auto", default="auto"
+        Whether the fit keeps the cells of all rows in the memory of the workers, M bytes a row or
+        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
+        at every step. By default they are kept where they take less than half of what is free.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the rows on which the width is chosen.
 
@@ -110,15 +111,9 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        **MondrianKernelClassifier._parameter_constraints,
         "loss": [StrOptions({"log_loss", "squared"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "scale": [StrOptions({"std"}), None, "array-like"],
-        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "keep_cells": ["boolean"],
-        "random_state": ["random_state"],
+        "keep_cells": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -131,7 +126,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
         max_cells: int | None = None,
-        keep_cells: bool = True,
+        keep_cells: bool | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.lifetime = lifetime
@@ -220,7 +215,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self, blocks: Blocks, features: MondrianFeatures, target: Encoded, alpha: float
     ) -> tuple[FloatArray, FloatArray]:
         dense = self.loss == "squared" and is_dense("auto", features.n_cells_)
-        cells = CellBlocks(blocks, features, target, keep=self.keep_cells and not dense)
+        cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)
         if self.loss == "log_loss":
             return minimise_logistic(cells, alpha, _TOL)
         solution = solve_sums(sum_rows(cells), alpha) if dense else solve_products(cells, alpha)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Say what happened where the scheduler is lost or something does not pickle."""
+    """Say what happened where the scheduler is lost, workers die or something does not pickle."""
     with warnings.catch_warnings():
         # The cuts so far go to the workers in every round, and may be many megabytes.
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
@@ -28,4 +28,11 @@ def clear_errors() -> Iterator[None]:
                 "X, y or sample_weight hold something that cannot be sent to workers: "
                 f"{error.__cause__ or error}. Make them of functions and data "
                 "that pickle, or use dask's threaded scheduler."
+            ) from error
+        except Exception as error:
+            if type(error).__name__ != "KilledWorker":
+                raise
+            raise RuntimeError(
+                "Workers died again and again at the same block, most likely for want of memory. "
+                "Give them more, or X smaller blocks; their logs say why."
             ) from error

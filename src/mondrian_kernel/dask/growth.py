@@ -130,18 +130,36 @@ class BlockGrowth(Growth):
 
     def _bound(self, children: IntArray) -> None:
         """Ask the blocks for the bounds of new leaves."""
-        from mondrian_kernel._core.grow import DIM, LEFT, LOC, RIGHT, TREE
-
-        trees = self._blocks[0]
-        left, right, dim = (np.ascontiguousarray(trees.links[:, c]) for c in (LEFT, RIGHT, DIM))
-        root, loc = np.unique(trees.links[children, TREE]), np.ascontiguousarray(trees.cut[:, LOC])
-        cuts = Cuts(root, left, right, dim, loc)
-        answer: Bounds = self._rows.total(bound_leaves, merge_bounds, cuts, int(children[0]))
+        cuts = self._cuts_above(children)
+        first = cuts.left.size - children.size
+        answer: Bounds = self._rows.total(bound_leaves, merge_bounds, cuts, first)
         self._tight = np.concatenate([self._tight, np.hstack(answer[:2])])
         self._count = np.concatenate([self._count, answer.n_rows])
         self.n_rounds += 1
         sent, answered = self.n_bytes
         self.n_bytes = sent + _size(cuts), answered + _size(answer)
+
+    def _cuts_above(self, children: IntArray) -> Cuts:
+        """Cuts on the way to new leaves; rows that take another way stop there.
+
+        Nodes are numbered anew, the new leaves last.
+        """
+        from mondrian_kernel._core.grow import DIM, LEFT, LOC, PARENT, RIGHT
+
+        trees = self._blocks[0]
+        parent = trees.links[:, PARENT]
+        on_way = np.zeros(trees.n_nodes, np.bool_)
+        above = np.unique(parent[children])
+        while above.size:
+            on_way[above] = True
+            above = np.unique(parent[above])
+            above = above[above >= 0]
+        told = on_way | ((parent >= 0) & on_way[parent])
+        number = (np.cumsum(told) - 1).astype(np.int32)
+        links, is_cut = trees.links[told], on_way[told]
+        left, right = (np.where(is_cut, number[links[:, c]], np.int32(-1)) for c in (LEFT, RIGHT))
+        root = number[np.flatnonzero(on_way[: self.n_trees])]
+        return Cuts(root, left, right, links[:, DIM].copy(), trees.cut[told, LOC])
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime``; of the rows none is here, so no leaves."""

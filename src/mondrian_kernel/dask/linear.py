@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from mondrian_kernel.dask.ridge import Variance
+from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition.trees import FloatArray
 
@@ -31,12 +34,18 @@ class Spread(NamedTuple):
 
 def predict_mean(model: Linear, X: FloatArray) -> FloatArray:
     """Predictions of rows, of shape (n,) or (n, T)."""
-    mean: FloatArray = model.features.transform(X / model.scale) @ model.coef + model.intercept
+    parts = [Phi @ model.coef for Phi in _features(model, X)]
+    mean: FloatArray = np.concatenate(parts) + model.intercept
     return mean
 
 
 def predict_std(model: Spread, X: FloatArray) -> FloatArray:
     """Return standard deviations of a new y at rows, of shape (n,) or (n, T)."""
-    Phi = model.linear.features.transform(X / model.linear.scale)
-    std: FloatArray = np.sqrt(np.multiply.outer(model.variance(Phi) + model.alpha, model.signal))
+    variance = np.concatenate([model.variance(Phi) for Phi in _features(model.linear, X)])
+    std: FloatArray = np.sqrt(np.multiply.outer(variance + model.alpha, model.signal))
     return std
+
+
+def _features(model: Linear, X: FloatArray) -> Iterator[sparse.csr_matrix]:
+    for s in slabs(X.shape[0], model.features.trees_.n_trees):
+        yield model.features.transform(X[s] / model.scale)

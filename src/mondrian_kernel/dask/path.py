@@ -12,6 +12,7 @@ from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.features import plant
 from mondrian_kernel.dask.products import Levels
 from mondrian_kernel.dask.ridge import is_dense
+from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import sum_rows, sum_totals
 from mondrian_kernel.dask.targets import Centred, numbers
@@ -65,7 +66,7 @@ def block_path(
     alphas: FloatArray,
     n_estimators: int,
     solver: str,
-    keep_cells: bool,
+    keep_cells: bool | str,
 ) -> BlockPath:
     """Fit at all lifetimes and alphas: one set of trees, and one pass over the rows, or a few.
 
@@ -81,7 +82,7 @@ def block_path(
         Number of trees M.
     solver : {"auto", "dense", "lanczos"}
         Whether to sum up a square matrix or to multiply with it.
-    keep_cells : bool
+    keep_cells : bool or "auto"
         Whether Lanczos keeps the cells of rows in memory.
 
     Returns
@@ -151,7 +152,8 @@ def _validate(
     assert rows.Y is not None
     Y = numbers(rows.Y)[:, :, None]
     for k, (lifetime, coef, intercept) in enumerate(models):
-        Phi = features_at(trees, lifetime).transform(rows.X)
-        scores = (Phi @ coef.reshape(coef.shape[0], -1)).reshape(-1, n_outputs, n_alphas)
-        errors[k] = ((scores + intercept - Y) ** 2).sum(axis=(0, 1))
+        features, W = features_at(trees, lifetime), coef.reshape(coef.shape[0], -1)
+        for s in slabs(rows.X.shape[0], trees.n_trees):
+            scores = (features.transform(rows.X[s]) @ W).reshape(-1, n_outputs, n_alphas)
+            errors[k] += ((scores + intercept - Y[s]) ** 2).sum(axis=(0, 1))
     return errors, Y.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from mondrian_kernel.dask.summary import column_scale, summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
 from mondrian_kernel.dask.targets import Centred
 from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed, features_at
+from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
 class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -55,9 +56,10 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         "dense" sums up a matrix of C × C, in a few passes over the rows; "lanczos" multiplies with
         blocks, a pass for each of some tens or hundreds of steps. By default the former up to 8000
         cells.
-    keep_cells : bool, default=True
-        Whether Lanczos keeps the cells of all rows on the workers, 4 M bytes a row, which Dask may
-        spill to disk. If not, rows go down the trees again at every step.
+    keep_cells : bool or "auto", default="auto"
+        Whether Lanczos keeps the cells of all rows in the memory of the workers, M bytes a row or
+        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
+        at every step. By default they are kept where they take less than half of what is free.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees.
 
@@ -96,14 +98,9 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
+        **MondrianKernelRegressor._parameter_constraints,
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions({"std"}), None, "array-like"],
-        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "solver": [StrOptions({"auto", "dense", "lanczos"})],
-        "keep_cells": ["boolean"],
-        "random_state": ["random_state"],
+        "keep_cells": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -115,7 +112,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         scale: Any = "std",
         max_cells: int | None = None,
         solver: str = "auto",
-        keep_cells: bool = True,
+        keep_cells: bool | str = "auto",
         random_state: Any = None,
     ) -> None:
         self.lifetime = lifetime
@@ -164,7 +161,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         features._run(plant(blocks, summary, scale, self.n_estimators, seed))
         dense = is_dense(self.solver, features.n_cells_)
         target = Centred(summary.targets.mean)
-        cells = CellBlocks(blocks, features, target, keep=self.keep_cells and not dense)
+        cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)
         sums = sum_rows(cells) if dense else None
         solution = solve_products(cells, alpha) if sums is None else solve_sums(sums, alpha)
 

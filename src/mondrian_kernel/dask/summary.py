@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel.dask.room import warn_if_cramped
 from mondrian_kernel.dask.targets import numbers
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.scaling import dim_scale, rounded
@@ -45,6 +46,7 @@ def summarise(blocks: Blocks, *, numeric: bool = False) -> Summary:
     summary: Summary = blocks.total(_summarise, _merge, numeric)
     if summary.n_rows == 0:
         raise ValueError("X has no rows, or sample_weight is zero for every one of them.")
+    warn_if_cramped(8 * blocks.n_dims * int(summary.lengths.max()))
     return summary
 
 

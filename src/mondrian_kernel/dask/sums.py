@@ -17,7 +17,7 @@ from mondrian_kernel.dask.cells import CellBlocks, Part
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 from mondrian_kernel.ridge.scores import evidences
 
-_PANEL = 2**22  # numbers that a block answers with at once, 32 MB
+_PANEL = 2**21  # numbers that a block answers with at once, 16 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ def sum_rows(blocks: CellBlocks) -> Sums:
     edge = np.concatenate([[0], np.cumsum(blocks.cells_per_tree)])
     begin = 0
     while begin < blocks.n_trees:
-        rows = max(1, _PANEL // blocks.n_cells)
-        end = max(begin + 1, int(np.searchsorted(edge, edge[begin] + rows, side="right")) - 1)
+        sizes = (edge[begin + 1 :] - edge[begin]) * edge[begin + 1 :]
+        end = begin + max(1, int(np.searchsorted(sizes, _PANEL, side="right")))
         (A[edge[begin] : edge[end], : edge[end]],) = blocks.sum(
             _pairs, begin, end, int(edge[begin]), int(edge[end])
         )

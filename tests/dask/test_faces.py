@@ -1,0 +1,57 @@
+"""The faces on Dask are those of the estimators without it."""
+
+import inspect
+import os
+import tempfile
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from mondrian_kernel import MondrianFeatures, MondrianKernelClassifier, MondrianKernelRegressor
+from mondrian_kernel.dask import (
+    DaskMondrianFeatures,
+    DaskMondrianKernelClassifier,
+    DaskMondrianKernelRegressor,
+)
+
+pytest.importorskip("distributed")  # which has settings of its own
+
+FACES = [
+    (DaskMondrianFeatures, MondrianFeatures),
+    (DaskMondrianKernelRegressor, MondrianKernelRegressor),
+    (DaskMondrianKernelClassifier, MondrianKernelClassifier),
+]
+
+
+@pytest.mark.parametrize(("face", "one"), FACES)
+def test_same_parameters_and_defaults(face, one):
+    """But for those that say how to compute, and for a criterion, of which blocks know one."""
+    faces, ones = (inspect.signature(c.__init__).parameters for c in (face, one))
+    shared = [name for name in faces if name in ones]
+    assert shared == [name for name in ones if name not in ("n_jobs", "verbose", "criterion")]
+    assert set(faces) - set(shared) <= {"keep_cells"}
+    for name in shared:
+        assert faces[name].default == ones[name].default, name
+        assert faces[name].kind == ones[name].kind, name
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DaskMondrianFeatures(1.0, 5),
+        DaskMondrianKernelRegressor(1.0, 0.1, 5, solver="lanczos"),
+        DaskMondrianKernelClassifier(1.0, 0.1, 5),
+    ],
+)
+def test_nothing_is_left_behind(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    X = da.from_array(np.random.default_rng(0).normal(size=(60, 2)), chunks=(20, 2))
+    before = repr(dask.config.config), dict(os.environ), list(warnings.filters)
+    model.fit(X, X[:, 0] > 0)
+    (model.predict(X) if hasattr(model, "predict") else model.transform(X)).compute()
+    assert (repr(dask.config.config), dict(os.environ), list(warnings.filters)) == before
+    assert list(tmp_path.iterdir()) == []
