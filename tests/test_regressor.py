@@ -603,7 +603,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
     choose = mondrian_kernel.path.choose
     monkeypatch.setattr(choose, "grid_path", path)
-    monkeypatch.setattr(choose, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(choose, "_SAMPLE_ROWS", 60)
     options = {"n_estimators": 5, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,7 +23,7 @@ from mondrian_kernel.path.mixture import WidthMixture
 from mondrian_kernel.path.posterior import LifetimePosterior, likely_widths, width_posterior
 from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.path.result import CRITERIA
-from mondrian_kernel.path.tree_number import enough_trees
+from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
 from mondrian_kernel.ridge.log_det import log_det
@@ -200,11 +200,15 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if average:
             assert path is not None
             lifetimes, weights = likely_widths(path)
-        rows, Y, weight = join_copies(rows, Y, weight)
-        n_trees = enough_trees(self.n_estimators, rows, float(lifetimes[-1]), self.max_cells, seed)
-        features = MondrianFeatures(
-            float(lifetimes[-1]), n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs
+        longest = float(lifetimes[-1])
+        n_trees = enough_trees(
+            self.n_estimators,
+            rows.shape,
+            self.max_cells,
+            partial(cells_of_trees, rows, longest, seed),
         )
+        rows, Y, weight = join_copies(rows, Y, weight)
+        features = MondrianFeatures(longest, n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs)
         leaf = features._grow(rows, seed)
         self.scale_, self.path_, self.alpha_ = scale, path, alpha
         self._leaf, self._Y, self._weight, self._one_output = leaf, Y, weight, targets.ndim == 1

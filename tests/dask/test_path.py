@@ -9,10 +9,11 @@ from mondrian_kernel import lifetime_path
 from mondrian_kernel.dask import sums as sums_module
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.path import block_path, cell_nodes
+from mondrian_kernel.dask.path import cell_nodes
+from mondrian_kernel.dask.path import lifetime_path as path_on_blocks
 from mondrian_kernel.dask.sums import sum_rows
 from mondrian_kernel.dask.targets import Centred
-from mondrian_kernel.features import MondrianFeatures, draw_seed
+from mondrian_kernel.features import MondrianFeatures
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(500, 3))
@@ -33,11 +34,11 @@ def test_path(solver, rtol):
         sample_weight=WEIGHTS[~HELD_OUT], lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15,
         solver="dense", random_state=2,
     )  # fmt: skip
-    blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
-    masks = np.split(HELD_OUT, [170, 340])
-    found = block_path(
-        blocks.some([~mask for mask in masks]), blocks.some(masks), draw_seed(2),
-        lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15, solver=solver, keep_cells=True,
+    found = path_on_blocks(
+        in_blocks(ROWS[~HELD_OUT]), in_blocks(TARGETS[~HELD_OUT]),
+        validation=(in_blocks(ROWS[HELD_OUT]), in_blocks(TARGETS[HELD_OUT])),
+        sample_weight=in_blocks(WEIGHTS[~HELD_OUT]), lifetimes=LIFETIMES, alphas=ALPHAS,
+        n_estimators=15, solver=solver, random_state=2,
     )  # fmt: skip
     assert_array_equal(found.lifetimes, path.lifetimes)
     assert_array_equal(found.n_cells, path.n_cells)
@@ -79,3 +80,13 @@ def test_sums_are_those_of_dense_features(panel, monkeypatch):
     assert_allclose(sums.b, Psi.T @ (WEIGHTS[:, None] * Y), atol=1e-10)
     assert_allclose(sums.square, WEIGHTS @ Y**2)
     assert_allclose(sums.mean, WEIGHTS @ TARGETS / total - 1.0)
+
+
+def test_bad_input():
+    X, y = in_blocks(ROWS), in_blocks(TARGETS)
+    with pytest.raises(ValueError, match="3 columns and validation has 2"):
+        path_on_blocks(X, y, validation=(X[:, :2], y), lifetimes=LIFETIMES)
+    with pytest.raises(ValueError, match="alphas"):
+        path_on_blocks(X, y, validation=(X, y), lifetimes=LIFETIMES, alphas=[0.0])
+    with pytest.raises(TypeError, match="dask array"):
+        path_on_blocks(ROWS, TARGETS, validation=(X, y), lifetimes=LIFETIMES)

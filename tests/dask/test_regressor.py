@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel.dask import DaskMondrianKernelRegressor, choose
-from mondrian_kernel.dask.path import BlockPath
+from mondrian_kernel.dask import DaskMondrianKernelRegressor
+from mondrian_kernel.path import choose, tree_number
 from mondrian_kernel.path.result import LifetimePath
 
 rng = np.random.default_rng(0)
@@ -124,15 +124,17 @@ def test_few_rows_choose_as_in_one_place():
 
 @pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (0.3, "auto"), ("auto", 0.1)])
 def test_many_rows_choose_the_same_through_blocks(lifetime, alpha, monkeypatch):
-    """Beyond some rows only a sample is fetched; the choice is that of one place all the same."""
-    monkeypatch.setattr(choose, "GATHERED_ROWS", 100)
-    n = 2100  # above 2000 the regressor in one place holds rows out
+    """Only a sample is fetched where rows are many, and held out from; the same in one place."""
+    monkeypatch.setattr(choose, "_ROWS", 500)
+    monkeypatch.setattr(choose, "_EXACT_ROWS", 400)
+    n = 700
     X = rng.normal(size=(n, 2))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
     one = MondrianKernelRegressor(lifetime, alpha, 8, random_state=1).fit(X, y)
     blocks = DaskMondrianKernelRegressor(lifetime, alpha, 8, random_state=1)
     blocks.fit(in_chunks(X, 5), in_chunks(y, 5))
-    assert isinstance(blocks.path_, BlockPath)
+    assert isinstance(blocks.path_, LifetimePath)
+    assert blocks.path_.criterion == "holdout"
     assert blocks.lifetime_ == one.lifetime_
     assert blocks.alpha_ == one.alpha_
     assert_allclose(blocks.path_.score, one.path_.score, rtol=1e-8)
@@ -161,3 +163,14 @@ def test_far_from_zero_no_digits_are_lost():
     blocks.fit(in_chunks(ROWS, 3), in_chunks(far, 3))
     assert_allclose(blocks.predict(NEW) - 1e6, one.predict(NEW) - 1e6, atol=1e-7)
     assert_allclose(blocks.signal_variance_, one.signal_variance_, rtol=1e-6)
+
+
+def test_as_many_trees_as_in_one_place(monkeypatch):
+    monkeypatch.setattr(tree_number, "_MOST", 30)
+    monkeypatch.setattr(tree_number, "_LEAST", 5)
+    one = MondrianKernelRegressor(0.5, 0.05, max_cells=200, random_state=5).fit(ROWS, TARGETS)
+    blocks = DaskMondrianKernelRegressor(0.5, 0.05, max_cells=200, random_state=5)
+    blocks.fit(in_chunks(ROWS, 3), in_chunks(TARGETS, 3))
+    assert 5 < blocks.features_.n_estimators < 30
+    assert blocks.features_.n_estimators == one.features_.n_estimators
+    assert_allclose(blocks.predict(NEW), one.predict(NEW), rtol=1e-8)

@@ -9,6 +9,13 @@ except ImportError as error:
 
 from mondrian_kernel.dask.classifier import DaskMondrianKernelClassifier
 from mondrian_kernel.dask.features import DaskMondrianFeatures
+from mondrian_kernel.dask.path import BlockPath, lifetime_path
 from mondrian_kernel.dask.regressor import DaskMondrianKernelRegressor
 
-__all__ = ["DaskMondrianFeatures", "DaskMondrianKernelClassifier", "DaskMondrianKernelRegressor"]
+__all__ = [
+    "BlockPath",
+    "DaskMondrianFeatures",
+    "DaskMondrianKernelClassifier",
+    "DaskMondrianKernelRegressor",
+    "lifetime_path",
+]

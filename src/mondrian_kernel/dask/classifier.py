@@ -61,7 +61,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         without Dask does, on 10 000 rows drawn with the seed where there are more.
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, or "auto" to choose it likewise.
-    n_estimators : int, default=400
+    n_estimators : int, default=1000
         Number of trees M.
     loss : {"log_loss", "squared"}, default="log_loss"
         Loss ℓ: logistic, with a softmax for many classes, or the square of the distance to ±1.
@@ -120,7 +120,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 400,
+        n_estimators: int = 1000,
         *,
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,

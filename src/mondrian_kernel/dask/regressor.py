@@ -23,7 +23,8 @@ from mondrian_kernel.dask.ridge import Solution, Variance, is_dense, solve_produ
 from mondrian_kernel.dask.summary import column_scale, summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
 from mondrian_kernel.dask.targets import Centred
-from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed, features_at
+from mondrian_kernel.features import MondrianFeatures, draw_seed, features_at
+from mondrian_kernel.path.tree_number import enough_trees
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
@@ -41,13 +42,13 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
     Parameters
     ----------
     lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel on the scaled inputs, or "auto" to choose it. Up to 10 000 rows the
-        choice is made as by the regressor without Dask. Beyond, a path on four fifths of the rows
-        decides by the error on the rest.
+        Lifetime λ on the scaled inputs, or "auto" to choose it as the local estimator does: on at
+        most 10 000 of the rows, which are fetched.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
-    n_estimators : int, default=1500
-        Number of trees M.
+    n_estimators : int or "auto", default="auto"
+        Number of trees M; "auto" as in :class:`mondrian_kernel.MondrianKernelRegressor`: of very
+        many rows 100.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
     max_cells : int or None, default=None
@@ -67,7 +68,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
     ----------
     lifetime_, alpha_ : float
         Lifetime and penalty of the fit.
-    path_ : LifetimePath, BlockPath or None
+    path_ : LifetimePath or None
         The path on which they were chosen: of few rows in one place, of many in blocks. None where
         both were given.
     coef_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
@@ -107,7 +108,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 1500,
+        n_estimators: int | str = "auto",
         *,
         scale: Any = "std",
         max_cells: int | None = None,
@@ -143,7 +144,6 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         self : DaskMondrianKernelRegressor
             The fitted model.
         """
-        check_budget(self.max_cells, self.n_estimators)
         rows, names = row_array(X)
         y = beside(y, rows, "y")
         blocks = Blocks(rows, y, sample_weight)
@@ -155,10 +155,18 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         lifetime, alpha, path = choose_block_width(
             blocks, summary, seed,
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
-            solver=self.solver, keep_cells=self.keep_cells,
+            solver=self.solver,
         )  # fmt: skip
-        features = MondrianFeatures(lifetime, self.n_estimators, max_cells=self.max_cells)
-        features._run(plant(blocks, summary, scale, self.n_estimators, seed))
+
+        def cells_of_a_few(n_trees: int) -> int:
+            few = plant(blocks, summary, scale, n_trees, seed)
+            few.advance_within(lifetime, n_trees * summary.n_rows)
+            return few.n_cells
+
+        shape = summary.n_rows, blocks.n_dims
+        n_trees = enough_trees(self.n_estimators, shape, self.max_cells, cells_of_a_few)
+        features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells)
+        features._run(plant(blocks, summary, scale, n_trees, seed))
         dense = is_dense(self.solver, features.n_cells_)
         target = Centred(summary.targets.mean)
         cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)

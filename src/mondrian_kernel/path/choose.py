@@ -16,23 +16,23 @@ from mondrian_kernel.path.checks import DEFAULT_ALPHAS, join_copies
 from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.path.tree_number import cells_of_a_tree
+from mondrian_kernel.path.tree_number import cells_of_trees
 
 _Path = TypeVar("_Path", bound="_Grid")
 
 # A path on a sample of rows, with few trees, tells where to look.
-SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
+_SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
 # A window about that place decides: by leaving out each row, exactly, up to so many rows; beyond,
 # on rows held out, of at most so many. The best lifetime and alpha hardly depend on the number of
 # trees once there are some hundreds; the fewer, the more cells they have.
 _EXACT_ROWS, _EXACT_TREES = 2000, 1500
-_ROWS, TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
+_ROWS, _TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
 _WINDOW = np.geomspace(0.5, 2.0, 8)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 1.5, 5)  # of one Krylov space the larger ones come for nothing
 _MOVES = 5
-HELD_OUT = 0.2
+_HELD_OUT = 0.2
 # Of the penalties that do about as well on the sample the largest is the fastest to solve with.
 _SLACK = 0.01
 # Of lifetimes that do about as well the smallest is taken: the fewer the trees, the narrower the
@@ -40,7 +40,7 @@ _SLACK = 0.01
 _ABOUT = 0.005
 # What a move must gain for another one.
 _WORTH = 0.002
-TOL = 2e-3
+_TOL = 2e-3
 
 
 def choose_width(
@@ -77,7 +77,7 @@ def choose_width(
     order = np.random.default_rng(seed).permutation(rows.shape[0])
     fitted, held_out = order, None
     if criterion == "holdout":
-        n_out = max(1, int(HELD_OUT * order.size))
+        n_out = max(1, int(_HELD_OUT * order.size))
         fitted = order[n_out:] if order.size > 1 else order
         held_out = rows[order[:n_out]], Y[order[:n_out]]
 
@@ -88,14 +88,14 @@ def choose_width(
         return grid_path(
             Growth(X, n_trees, seed, n_jobs), targets, weights,
             budget=cell_budget(X.shape, n_trees),
-            alphas=alphas, criterion=criterion, held_out=held_out, tol=TOL, seed=seed,
+            alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
             solver="dense" if solver == "auto" and criterion != "holdout" and exact else solver,
             n_jobs=n_jobs, callback=listener(verbose), **where,
         )  # fmt: skip
 
     # In their own order the rows give the very trees of the model.
     all_rows = np.sort(fitted)
-    most = _EXACT_TREES if exact else TREES
+    most = _EXACT_TREES if exact else _TREES
     n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
     alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
@@ -103,11 +103,11 @@ def choose_width(
         return float(lifetime), found.best_alpha, found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-        few = min(n_trees, SAMPLE_TREES)
-        found = path(fitted[:SAMPLE_ROWS], few, alphas, n_lifetimes=SAMPLE_LIFETIMES)
+        few = min(n_trees, _SAMPLE_TREES)
+        found = path(fitted[:_SAMPLE_ROWS], few, alphas, n_lifetimes=_SAMPLE_LIFETIMES)
     window = _WIDE if criterion.startswith("evidence") else _WINDOW
     if not exact:
-        cells = cells_of_a_tree(rows[all_rows], found.best_lifetime * window[-1], seed)
+        cells = cells_of_trees(rows[all_rows], found.best_lifetime * window[-1], seed, 10) / 10
         n_trees = min(n_trees, max(_FEWER_TREES, int(_CELLS / cells)))
     found = settle(
         found,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mondrian_kernel.features import check_budget
@@ -17,15 +19,17 @@ _PILOT = 10
 
 def enough_trees(
     n_estimators: int | str,
-    rows: FloatArray,
-    lifetime: float,
+    shape: tuple[int, ...],
     max_cells: int | None,
-    seed: int,
+    cells_of_a_few: Callable[[int], int],
 ) -> int:
-    """Return the number of trees asked for, or as many as are worth it and fit in memory."""
+    """Return the number of trees asked for, or as many as are worth it and fit in memory.
+
+    ``shape`` is that of the rows; ``cells_of_a_few`` tells how many cells so many trees have.
+    """
     if isinstance(n_estimators, str):
-        n_rows, n_dims = rows.shape
-        cells = cells_of_a_tree(rows, lifetime, seed)
+        n_rows, n_dims = shape
+        cells = cells_of_a_few(_PILOT) / _PILOT
         bounds = [_PAIRS / n_rows, _BYTES / (2 * cells * (16 * n_dims + 44))]
         if max_cells is not None:
             bounds.append(max_cells / cells)
@@ -34,8 +38,8 @@ def enough_trees(
     return n_estimators
 
 
-def cells_of_a_tree(rows: FloatArray, lifetime: float, seed: int) -> float:
-    """Return the mean number of cells of a tree at a lifetime, told by a few."""
-    pilot = Growth(rows, _PILOT, seed, 1)
-    pilot.advance_within(lifetime, _PILOT * rows.shape[0])
-    return pilot.n_cells / _PILOT
+def cells_of_trees(rows: FloatArray, lifetime: float, seed: int, n_trees: int = _PILOT) -> int:
+    """Return the number of cells of a few trees at a lifetime."""
+    growth = Growth(rows, n_trees, seed, 1)
+    growth.advance_within(lifetime, n_trees * rows.shape[0])
+    return growth.n_cells
