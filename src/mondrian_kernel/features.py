@@ -24,6 +24,8 @@ from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray, Trees
 
+_HUGE = float(np.finfo(np.float64).max)
+
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Sparse random features whose inner product approximates the Laplace kernel.
@@ -242,7 +244,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         cells = Cells(online.column[rung], online.n_cells_per_tree[rung])
         self.__dict__.update(
             _online=online, _seed=online.seed, trees_=online.freeze(), _cells=cells,
-            lifetime_=float(online.rungs[rung]), n_cells_=cells.total,
+            lifetime_=float(online.rungs[rung]), n_cells_=int(online.n_cells[rung]),
             n_cells_per_tree_=cells.per_tree,
         )  # fmt: skip
 
@@ -399,6 +401,10 @@ def check_ranges(rows: FloatArray) -> None:
 
 def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
     """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
+    from mondrian_kernel._core.extend import all_below
+
+    if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * trees.n_dims)):
+        return
     root = trees.root[trees.root >= 0][:1]
     check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
 

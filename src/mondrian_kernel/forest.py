@@ -147,7 +147,6 @@ class _MondrianForest(BaseEstimator):
         )  # fmt: skip
 
     def _average(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
         rows = check_new(self, X)
         cells, log_stay = cells_of(self.features_, rows / self.scale_)
         average: FloatArray = self._means.scores(cells, np.exp(log_stay, out=log_stay))
@@ -277,7 +276,6 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, _MondrianForest)
         self._one_output = targets.ndim == 1
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianForestRegressor:
@@ -463,7 +461,6 @@ class MondrianForestClassifier(ClassifierMixin, _MondrianForest):
         self.classes_ = classes
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

@@ -35,6 +35,20 @@ _OF_ROWS = np.uint64(0xA0761D6478BD642F)
 
 
 @njit(cache=True, nogil=True)
+def all_below(X, root, lower, upper, bound):
+    """Whether all numbers of the rows, and of the rows in the first tree, are below a bound."""
+    for i in range(X.shape[0]):
+        for d in range(X.shape[1]):
+            if not abs(X[i, d]) < bound:
+                return False
+    if root[0] >= 0:
+        for d in range(X.shape[1]):
+            if not max(-lower[root[0], d], upper[root[0], d]) < bound:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _cut(X, i, lower, upper, node, distance, key):
     """Dim and location of a cut between row ``i`` and the box of ``node``, uniform on the gaps.
 

@@ -43,9 +43,10 @@ def refine(
 
     The arrays are those of :mod:`mondrian_kernel._core.extend`, and ``stop`` float64 (capacity,):
     the time to which the clock of a leaf has run. Goes on from ``progress`` int64 (2,), the number
-    of insertions seen and of old leaves changed, until all are seen, or fewer than 2 nodes are
-    left in the table, or ``origin`` is full. Not past ``max_cells`` cells at the last rung. Draws
-    depend on ``seed`` uint64, which must differ for every lifetime, the tree and the node.
+    of insertions seen and of old leaves changed, until all are seen: True; or fewer than 2 nodes
+    are left in the table, or ``origin`` is full: False. Not past ``max_cells`` cells at the last
+    rung. Draws depend on ``seed`` uint64, which must differ for every lifetime, the tree and the
+    node.
 
     The left child of a cut keeps the number of the cell, the right one gets the next;
     ``origin[r, k]`` int32 receives the old number of the ``k``-th new cell at rung r, and
@@ -60,7 +61,7 @@ def refine(
             node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
         while node >= 0 and stop[node] < lifetime and n_cells[n_rungs - 1, n_trees] < max_cells:
             if tally[NODES] + 2 > time.size or n_origin.max() == origin.shape[1]:
-                return
+                return False
             rate = 0.0
             for d in range(X.shape[1]):
                 rate += upper[node, d] - lower[node, d]
@@ -99,6 +100,7 @@ def refine(
                     n_cells[r, n_trees] += 1
             node = a if X[i, d] <= at else b
         progress[0] += 1
+    return True
 
 
 @njit(cache=True, nogil=True)

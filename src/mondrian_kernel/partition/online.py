@@ -13,6 +13,7 @@ from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
+_NO_CELLS = np.empty(0, np.int32)
 _PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
 
 
@@ -58,8 +59,10 @@ class OnlineTrees:
         self._table = table
         self._batch = _Batch.start(0, table)
         self._refined: _Refined | None = None
+        self._frozen: Trees | None = None
         leaves = table.left[: table.tally[_NODES]] < 0
         self._unfinished = bool((table.stop[: table.tally[_NODES]][leaves] < lifetime).any())
+        self._seeds = np.uint64(seed), np.uint64(seed) ^ np.float64(lifetime).view(np.uint64)
         self.seed = seed
         self.lifetime = lifetime
         self.rungs = rungs
@@ -72,6 +75,7 @@ class OnlineTrees:
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
         stop: FloatArray | None = None,
+        room: int = 0,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
@@ -91,6 +95,8 @@ class OnlineTrees:
             they would.
         stop : ndarray of shape (n_nodes,) or None
             Time to which the clock of each leaf has run; all to the lifetime if None.
+        room : int
+            Number of nodes to have room for at once.
 
         Returns
         -------
@@ -116,7 +122,7 @@ class OnlineTrees:
             stop=np.full(n_nodes, trees.lifetime) if stop is None else stop,
             **nodes,
         )
-        return cls(table.doubled(), trees.lifetime, rungs, seed)
+        return cls(table.longer(max(room, 2 * n_nodes)), trees.lifetime, rungs, seed)
 
     @classmethod
     def empty(
@@ -126,6 +132,7 @@ class OnlineTrees:
         lifetime: float,
         seed: int,
         rungs: Sequence[float] | FloatArray | None = None,
+        room: int = 0,
     ) -> OnlineTrees:
         """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
         none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
@@ -133,7 +140,7 @@ class OnlineTrees:
         links = (none, none, none, none, none)
         trees = Trees(lifetime, root, *links, never, never, box, box, none)
         n_rungs = 1 if rungs is None else len(rungs)
-        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
+        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32), room=room)
 
     @property
     def n_rows(self) -> int:
@@ -185,8 +192,9 @@ class OnlineTrees:
         X = np.ascontiguousarray(X, dtype=np.float64)
         cap = np.iinfo(np.int64).max if max_cells is None else max_cells
         n_before = self.n_rows
-        before = self._batch
-        self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
+        before, self._frozen = self._batch, None
+        if before.progress[_SAVED]:
+            self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
         n = 0 if self._unfinished else X.shape[0]
         self._batch, self._refined = _Batch.start(n, self._table), None
         try:
@@ -199,7 +207,7 @@ class OnlineTrees:
                     self._table = self._table.doubled()
                 t = self._table
                 extend(
-                    X, np.uint64(self.seed), self.lifetime, cap, self.rungs, t.n_cells, t.tally,
+                    X, self._seeds[0], self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
                     t.lower, t.upper, t.count, t.column,
@@ -223,6 +231,7 @@ class OnlineTrees:
         from mondrian_kernel._core.refine import unrefine
 
         batch, t, done = self._batch, self._table, self._refined
+        self._frozen = None
         if n_rows == batch.tally[_ROWS]:
             undo(
                 t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
@@ -283,35 +292,33 @@ class OnlineTrees:
         return self._table.stop[: self._table.tally[_NODES]]
 
     @property
-    def origin(self) -> list[IntArray]:
+    def origin(self) -> tuple[IntArray, ...]:
         """Cells, at each rung, which the last batch has cut in two.
 
         The k-th entry is the old number of the k-th cell that it added by cutting one with rows;
         the other half keeps that number. They are the first that it added. See :meth:`deeper`.
         """
         if self._refined is None:
-            return [np.empty(0, np.int32)] * self.rungs.size
+            return (_NO_CELLS,) * self.rungs.size
         pairs = zip(self._refined.origin, self._refined.n_origin, strict=True)
-        return [origin[:n] for origin, n in pairs]
+        return tuple([origin[:n] for origin, n in pairs])
 
     def _refine(self, X: FloatArray, cap: int) -> None:
         from mondrian_kernel._core.refine import refine
 
         t, n = self._table, X.shape[0] * self._table.root.size
         done = self._refined = _Refined.start(n, t)
-        seed = np.uint64(self.seed) ^ np.float64(self.lifetime).view(np.uint64)
-        while done.progress[_DONE] < n:
+        while not refine(
+            X, self._seeds[1], self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
+            done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
+            t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
+            t.count, t.stop, t.column,
+        ):  # fmt: skip
             if t.tally[_NODES] + 2 > t.time.size:
                 t = self._table = t.doubled()
             if done.n_origin.max() == done.origin.shape[1]:
                 origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
                 done = self._refined = done._replace(origin=origin)
-            refine(
-                X, seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
-                done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
-                t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
-                t.count, t.stop, t.column,
-            )  # fmt: skip
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.
@@ -319,9 +326,11 @@ class OnlineTrees:
         They are valid until the next call of :meth:`extend`, which changes the arrays in place. A
         node's parent may stand behind it in the table.
         """
-        n = self._table.tally[_NODES]
-        nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
-        return Trees(self.lifetime, self._table.root, **nodes)
+        if self._frozen is None:
+            n = self._table.tally[_NODES]
+            nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
+            self._frozen = Trees(self.lifetime, self._table.root, **nodes)
+        return self._frozen
 
     def snapshot(self) -> Trees:
         """Return the trees as they are, copied: valid for ever."""
@@ -357,17 +366,21 @@ class _Table:
 
     def doubled(self) -> _Table:
         """Return a table with room for twice the nodes in use, which are copied."""
-        n = int(self.tally[_NODES])
-        capacity = 2 * n + 64
+        return self.longer(2 * int(self.tally[_NODES]))
 
-        def longer(a: NDArray[Any]) -> NDArray[Any]:
-            b = np.zeros((capacity, *a.shape[1:]), a.dtype)
+    def longer(self, room: int) -> _Table:
+        """Return a table with room for so many nodes and some more; those in use are copied."""
+        n = int(self.tally[_NODES])
+
+        def copied(a: NDArray[Any]) -> NDArray[Any]:
+            b = np.empty((room + 64, *a.shape[1:]), a.dtype)
             b[:n] = a[:n]
             return b
 
-        column = np.zeros((self.column.shape[0], capacity), np.int32)
+        nodes = {name: copied(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
+        nodes["touched"][n:] = False
+        column = np.empty((self.column.shape[0], room + 64), np.int32)
         column[:, :n] = self.column[:, :n]
-        nodes = {name: longer(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
         return replace(self, column=column, **nodes)
 
 
