@@ -71,7 +71,7 @@ def run_ours(task, X, y, n_trees, batch):
         if begin:
             predicted[rows] = model.predict(X[rows])
         middle = time.process_time()
-        model.partial_fit(X[rows], y[rows], **told)
+        model.partial_fit(X[rows], y[rows], **(told if begin == 0 else {}))
         predicting += middle - start
         learning += time.process_time() - middle
     return {

@@ -15,6 +15,8 @@ The arrays are those of :class:`mondrian_kernel.partition.trees.Trees`, longer t
     At each rung λ, increasing up to the lifetime: the cell that a node is or lies in (-1 if it is
     cut by λ), and the number of cells of each tree and, last, of all. Old nodes keep their numbers
     for ever.
+``stop`` float64 (capacity,)
+    Time to which the clock of a leaf has run.
 ``start`` int64 (2,), ``progress`` int64 (2,), ``leaf`` int32 (n, M)
     The batch at hand: the tally before it; how many of its n·M insertions are done and how many
     boxes are saved; the leaf of each row.
@@ -94,8 +96,8 @@ def _replace(root, left, right, m, above, old, new):
 
 @njit(cache=True, nogil=True)
 def _insert(
-    X, i, m, key, node, distance, cut_time, rungs, n_cells, tally, root, tree, parent, left, right,
-    dim, loc, time, lower, upper, count, column,
+    X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree, parent,
+    left, right, dim, loc, time, lower, upper, count, stop, column,
 ):  # fmt: skip
     """Append a leaf for row ``i`` and, unless ``node`` is -1, a cut above ``node``: the leaf."""
     leaf = tally[NODES] + (node >= 0)
@@ -103,6 +105,7 @@ def _insert(
     tree[leaf], count[leaf], parent[leaf] = m, 1, -1
     left[leaf] = right[leaf] = dim[leaf] = -1
     loc[leaf] = time[leaf] = np.inf
+    stop[leaf] = lifetime
     lower[leaf] = upper[leaf] = X[i]
     if node < 0:
         root[m] = leaf
@@ -110,7 +113,7 @@ def _insert(
         new, above = leaf - 1, parent[node]
         tree[new], count[new], parent[new] = m, count[node] + 1, above
         dim[new], loc[new] = _cut(X, i, lower, upper, node, distance, key)
-        time[new] = cut_time
+        time[new], stop[new] = cut_time, lifetime
         lower[new], upper[new] = lower[node], upper[node]
         _enlarge(X, i, lower, upper, new)
         _replace(root, left, right, m, above, node, new)
@@ -155,7 +158,7 @@ def _outermost(X, i, parent, lower, upper, node):
 @njit(cache=True, nogil=True)
 def extend(
     X, seed, lifetime, max_cells, rungs, n_cells, tally, start, progress, leaf, saved_node,
-    saved_box, touched, root, tree, parent, left, right, dim, loc, time, lower, upper, count,
+    saved_box, touched, root, tree, parent, left, right, dim, loc, time, lower, upper, count, stop,
     column,
 ):  # fmt: skip
     """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
@@ -208,8 +211,8 @@ def extend(
             leaf[i, m] = below
         else:
             leaf[i, m] = _insert(
-                X, i, m, key, node, distance, cut_time, rungs, n_cells, tally, root, tree, parent,
-                left, right, dim, loc, time, lower, upper, count, column,
+                X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree,
+                parent, left, right, dim, loc, time, lower, upper, count, stop, column,
             )  # fmt: skip
         progress[DONE] += 1
         if m == n_trees - 1:

@@ -41,8 +41,7 @@ def refine(
 ):  # fmt: skip
     """Let the clocks of the leaves in which the rows of ``X`` arrive run on to ``lifetime``.
 
-    The arrays are those of :mod:`mondrian_kernel._core.extend`, and ``stop`` float64 (capacity,):
-    the time to which the clock of a leaf has run. Goes on from ``progress`` int64 (2,), the number
+    The arrays are those of :mod:`mondrian_kernel._core.extend`. Goes on from ``progress`` int64 (2,), the number
     of insertions seen and of old leaves changed, until all are seen: True; or fewer than 2 nodes
     are left in the table, or ``origin`` is full: False. Not past ``max_cells`` cells at the last
     rung. Draws depend on ``seed`` uint64, which must differ for every lifetime, the tree and the

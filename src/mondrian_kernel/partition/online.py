@@ -14,6 +14,7 @@ from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
 _NO_CELLS = np.empty(0, np.int32)
+_NO_CAP = 2**63 - 1
 _PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
 
 
@@ -190,7 +191,7 @@ class OnlineTrees:
         from mondrian_kernel._core.extend import extend
 
         X = np.ascontiguousarray(X, dtype=np.float64)
-        cap = np.iinfo(np.int64).max if max_cells is None else max_cells
+        cap = _NO_CAP if max_cells is None else max_cells
         n_before = self.n_rows
         before, self._frozen = self._batch, None
         if before.progress[_SAVED]:
@@ -210,9 +211,8 @@ class OnlineTrees:
                     X, self._seeds[0], self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
-                    t.lower, t.upper, t.count, t.column,
+                    t.lower, t.upper, t.count, t.stop, t.column,
                 )  # fmt: skip
-            self._table.stop[batch.tally[_NODES] : self._table.tally[_NODES]] = self.lifetime
             return batch.leaf
         except BaseException:
             self.rollback(n_before)
