@@ -80,7 +80,7 @@ def learn(leaf, column, Y, sample_weight, loss, alpha, W, P, b, b_variance, n_ro
     root, prior = np.sqrt(n_trees), 0.5 / alpha
     F, D = np.empty(n_outputs), np.empty(n_outputs)
     cells = np.empty(n_trees, np.int32)
-    for r in range(len(W)):
+    for r in range(losses.shape[0]):
         w, p, b_r, v_b, ring = W[r], P[r], b[r], b_variance[r], recent[r]
         for i in range(leaf.shape[0]):
             F[:] = 0.0

@@ -20,7 +20,7 @@ def learn_means(leaf, column, Y, sample_weight, alpha, centre, sums, counts, tot
     certain = np.empty((0, 0))
     cells = np.empty((1, leaf.shape[1]), np.int32)
     scores = np.empty((1, n_outputs))
-    for r in range(len(sums)):
+    for r in range(losses.shape[0]):
         add, n, all_rows = sums[r], counts[r], totals[r]
         for i in range(leaf.shape[0]):
             s = sample_weight[i]

@@ -1,8 +1,8 @@
 """What the learners of all rungs have in common: what parts inherit, what a batch will change.
 
 A batch is learnt at all rungs by one call. ``leaf`` int32 (n, M) holds the node of each row in each
-tree, ``column`` int32 (at least R, n_nodes) the cell of each node at each rung, and tuples of R
-arrays the numbers of the learners.
+tree, ``column`` int32 (at least R, n_nodes) the cell of each node at each rung, and tuples of
+arrays the numbers of the learners, the first R of which count.
 """
 
 from numba import njit
@@ -12,16 +12,17 @@ from numba import njit
 def inherit(origin, n_before, arrays):
     """Give parts of cells the numbers of the whole.
 
-    At rung r the cell ``n_before[r]`` + k is a part of ``origin[r][k]``. ``arrays`` is a tuple of
-    arrays of a row a cell, those of all rungs after each other, once or more often.
+    At each of the R rungs, as many as ``n_before`` int64 (R,) has numbers, the cell
+    ``n_before[r]`` + k is a part of ``origin[r][k]``. ``arrays`` is a tuple of arrays of a row a
+    cell, as many for each kind of them as ``origin`` is long.
     """
-    n_rungs = len(origin)
+    length = len(origin)
     for j in range(len(arrays)):
-        r = j % n_rungs
-        a = arrays[j]
-        for k in range(origin[r].size):  # a part may have been cut again
-            for e in range(a.shape[1]):
-                a[n_before[r] + k, e] = a[origin[r][k], e]
+        r, a = j % length, arrays[j]
+        if r < n_before.size:
+            for k in range(origin[r].size):  # a part may have been cut again
+                for e in range(a.shape[1]):
+                    a[n_before[r] + k, e] = a[origin[r][k], e]
 
 
 @njit(cache=True, nogil=True)
@@ -32,10 +33,10 @@ def keep(leaf, column, n_before, arrays, kept):
     rungs. It receives the first ``n_before[r]`` rows where these are not more than the insertions
     of the batch; otherwise, for each of those, the row of its cell, if this is an old one.
     """
-    n_trees, n_rungs = leaf.shape[1], n_before.size
+    n_trees, length = leaf.shape[1], len(arrays) // len(kept)
     for j in range(len(arrays)):
-        r, n = j % n_rungs, n_before[j % n_rungs]
-        a, out = arrays[j], kept[j // n_rungs]
+        r, a, out = j % length, arrays[j], kept[j // length]
+        n = n_before[r] if r < n_before.size else 0
         if n <= leaf.size:
             for c in range(n):
                 for e in range(a.shape[1]):

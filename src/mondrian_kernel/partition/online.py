@@ -63,7 +63,7 @@ class OnlineTrees:
         self._frozen: Trees | None = None
         leaves = table.left[: table.tally[_NODES]] < 0
         self._unfinished = bool((table.stop[: table.tally[_NODES]][leaves] < lifetime).any())
-        self._seeds = np.uint64(seed), np.uint64(seed) ^ np.float64(lifetime).view(np.uint64)
+        self._seed = np.uint64(seed)
         self.seed = seed
         self.lifetime = lifetime
         self.rungs = rungs
@@ -208,7 +208,7 @@ class OnlineTrees:
                     self._table = self._table.doubled()
                 t = self._table
                 extend(
-                    X, self._seeds[0], self.lifetime, cap, self.rungs, t.n_cells, t.tally,
+                    X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
                     t.lower, t.upper, t.count, t.stop, t.column,
@@ -251,8 +251,8 @@ class OnlineTrees:
                 f"{batch.tally[_ROWS]} before the last batch."
             )
 
-    def deeper(self, lifetime: float) -> OnlineTrees:
-        r"""Return the trees with a later lifetime, which is a new rung; the lowest is dropped.
+    def deeper(self, lifetime: float, n_rungs: int | None = None) -> OnlineTrees:
+        r"""Return the trees with a later lifetime, which is a new rung.
 
         Nothing is cut at once, and the new rung has the cells of the one below. But where a row
         arrives in a leaf from now on, the clock of the leaf goes on to the new lifetime before the
@@ -269,6 +269,8 @@ class OnlineTrees:
         ----------
         lifetime : float
             The new lifetime, later than the present one.
+        n_rungs : int or None
+            Number of rungs to have at most, the lowest ones are dropped; as many as now if None.
 
         Returns
         -------
@@ -277,14 +279,40 @@ class OnlineTrees:
         """
         if not self.lifetime < lifetime < np.inf:
             raise ValueError(f"lifetime={lifetime} is not later than {self.lifetime}, and finite.")
-        t = self._table
+        t, last = self._table, self.rungs.size if n_rungs is None else n_rungs
         table = replace(
             t,
-            n_cells=np.concatenate([t.n_cells[1:], t.n_cells[-1:]]),
-            column=np.concatenate([t.column[1:], t.column[-1:]]),
+            n_cells=np.concatenate([t.n_cells, t.n_cells[-1:]])[-last:],
+            column=np.concatenate([t.column, t.column[-1:]])[-last:],
             touched=np.zeros_like(t.touched),
         )
-        return OnlineTrees(table, lifetime, np.append(self.rungs[1:], lifetime), self.seed)
+        return OnlineTrees(table, lifetime, np.append(self.rungs, lifetime)[-last:], self.seed)
+
+    def shallower(self) -> OnlineTrees:
+        """Return the trees stopped at the rung below their lifetime, which is then the last.
+
+        What has been cut later is whole again: these are trees that were never run any further.
+        Cells keep their numbers, nodes do not. Nothing is shared.
+        """
+        t, n = self._table, int(self._table.tally[_NODES])
+        lifetime, column, parent = float(self.rungs[-2]), t.column[:-1, :n], t.parent[:n]
+        kept = np.flatnonzero((parent < 0) | (column[-1, parent] < 0))
+        whole = column[-1, kept] >= 0
+        place = np.full(n + 1, -1, np.int32)  # of -1, the last one, too
+        place[kept] = np.arange(kept.size)
+        nodes: dict[str, Any] = {name: getattr(t, name)[kept] for name in (*_PER_NODE, "stop")}
+        nodes["stop"][whole & (nodes["left"] >= 0)] = lifetime
+        nodes["stop"] = np.minimum(nodes["stop"], lifetime)
+        for name in ("left", "right", "dim"):
+            nodes[name][whole] = -1
+        for name in ("loc", "time"):
+            nodes[name][whole] = np.inf
+        for name in ("left", "right", "parent"):
+            nodes[name] = place[nodes[name]]
+        stop = nodes.pop("stop")
+        trees = Trees(lifetime, place[t.root], **nodes)
+        column = np.ascontiguousarray(column[:, kept])
+        return OnlineTrees.from_trees(trees, self.seed, self.rungs[:-1], column, stop)
 
     @property
     def stop(self) -> FloatArray:
@@ -309,7 +337,7 @@ class OnlineTrees:
         t, n = self._table, X.shape[0] * self._table.root.size
         done = self._refined = _Refined.start(n, t)
         while not refine(
-            X, self._seeds[1], self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
+            X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
             done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
             t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
             t.count, t.stop, t.column,

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 
+N_TUPLE = 5
+
 
 class CellLearner(ABC):
     """A learner with a row of numbers for each cell of a rung: mutable.
@@ -67,7 +69,7 @@ class Lessons:
     Parameters
     ----------
     learners : sequence of R learners
-        Learners of one kind, one for each of the first R rungs.
+        Learners of one kind, one for each of the first R rungs, at most five.
 
     Examples
     --------
@@ -99,9 +101,12 @@ class Lessons:
 
     def _collect(self) -> None:
         """Note the arrays of a row a cell, by name, and how many cells they hold."""
-        names, learners = self._learners[0]._per_cell, self._learners
+        names = self._learners[0]._per_cell
+        # Tuples of one length, whatever the number of rungs: a length is a type, to be compiled.
+        n_more = N_TUPLE - len(self._learners)
+        learners = [*self._learners, *[self._learners[-1]] * n_more]
         self._per_cell = [tuple([getattr(learner, name) for learner in learners]) for name in names]
-        self._room = [a.shape[0] for a in self._per_cell[0]]
+        self._room = [a.shape[0] for a in self._per_cell[0][: len(self._learners)]]
         self._tables = tuple([
             a if a.ndim == 2 else a[:, None] for arrays in self._per_cell for a in arrays
         ])  # fmt: skip
@@ -161,7 +166,8 @@ class Lessons:
         self._kept = n_before, leaf, column, kept, small
         self._count(n_cells)
         if any(map(len, origin)):
-            inherit(origin[: len(learners)], old, self._tables)
+            none = np.empty(0, np.int32)
+            inherit((*origin, *[none] * N_TUPLE)[:N_TUPLE], old, self._tables)
         learners[0].take(
             leaf, column, Y, sample_weight, self._per_cell, list(self._small.values()), losses
         )
@@ -175,7 +181,7 @@ class Lessons:
         n_before, leaf, column, kept, small = self._kept
         new_cell = self._learners[0]._per_cell.values()
         for arrays, saved, fresh in zip(self._per_cell, kept, new_cell, strict=True):
-            for r, (a, n) in enumerate(zip(arrays, n_before, strict=True)):
+            for r, (a, n) in enumerate(zip(arrays, n_before, strict=False)):
                 values = saved[r].reshape(-1, *a.shape[1:])
                 a[n:] = fresh
                 if n <= leaf.size:

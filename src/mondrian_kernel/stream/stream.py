@@ -21,6 +21,8 @@ WARM_UP = 1024
 WINDOW = 1024
 # Times the inverse of the sum of the standard deviations of the dims.
 FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+# Rungs above the best that are looked at.
+ABOVE = 2
 
 _Rows = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -29,23 +31,25 @@ _Rows = tuple[FloatArray, FloatArray, FloatArray]
 class Stream:
     r"""What was learnt from the rows of a stream, which are taken once and forgotten: mutable.
 
-    *Width.* Where no lifetime is given a ladder of five lives on the same trees, each twice the one
-    below, with a learner on each. A row costs what it costs at the top, where it is put into the
-    trees, and O(M) for each rung. The rung that predicts is the one with the least loss on rows
-    that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over about
-    1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs: the
-    trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts with
-    the weights of the one below, and the lowest rung is dropped; not any more, however, when there
-    are ``max_cells`` cells.
+    *Width.* Where no lifetime is given a ladder of at most five lives on the same trees, each twice
+    the one below, with a learner on each. A row costs what it costs at the top, where it is put
+    into the trees, and O(M) for each rung. The rung that predicts is the one with the least loss on
+    rows that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over
+    about 1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs:
+    the trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts
+    with the weights of the one below, and the lowest of six rungs is dropped; not any more,
+    however, when there are ``max_cells`` cells. And when the best is three rungs or more below the
+    top, the top is dropped: its many cells, which take the time and the memory, are of no use, and
+    the trees are as if they had never been run so far (:meth:`OnlineTrees.shallower`).
 
     *Scale.* Trees need inputs on a scale that stays. If it is to be taken from the rows, or the
     ladder is, the first 1024 rows are kept. At 1, 4, 16, 64, 256 and 1024 rows both are taken anew
     from all rows so far, which are then learnt again from the beginning; then both stand and the
     rows are forgotten.
 
-    What is learnt depends on the rows in their order and, as long as the ladder does not climb, not
-    on how they are split into batches. It climbs at the end of a batch, of a part of 1024 rows if
-    the batch is larger.
+    What is learnt depends on the rows in their order and, as long as no rung is put on or dropped,
+    not on how they are split into batches. Rungs change at the end of a batch, of a part of 1024
+    rows if the batch is larger.
 
     Parameters
     ----------
@@ -249,8 +253,8 @@ class Stream:
             n_rows = n_before + leaf.shape[0]
             new = {"error": error, "n_rows": n_rows, "_lessons": lessons}
             if self.lifetime is None and n_rows // WINDOW > n_before // WINDOW:
-                online, above = _climbed(online, self.learners, error, max_cells)
-                new |= above
+                online, changes = _moved(online, self.learners, error, max_cells)
+                new |= changes
             self._show(online, **new)
         except BaseException:
             self.rollback()
@@ -274,18 +278,24 @@ def rows_per_cell(features: MondrianFeatures) -> FloatArray:
     return counts
 
 
-def _climbed(
+def _moved(
     online: OnlineTrees, learners: list[Any], error: FloatArray, max_cells: int | None
 ) -> tuple[OnlineTrees, dict[str, Any]]:
-    """Where the top rung is the best, put one above it and drop the lowest: trees and changes."""
-    top = len(learners) - 1
+    """Put a rung above the top where that is the best, drop it where it is far from the best.
+
+    Returns the trees and what changes.
+    """
+    top, best = len(learners) - 1, int(error.argmin())
     full = max_cells is not None and online.n_cells[top] >= max_cells
-    if full or int(np.argmin(error)) != top:
+    if best == top and not full:
+        online = online.deeper(2.0 * online.lifetime, FIRST_RUNGS.size)
+        learners = [*learners, copy.deepcopy(learners[top])][-FIRST_RUNGS.size :]
+        error = np.append(error, error[top])[-FIRST_RUNGS.size :]
+    elif best < top - ABOVE:
+        online, learners, error = online.shallower(), learners[:top], error[:top].copy()
+    else:
         return online, {}
-    learners = [*learners[1:], copy.deepcopy(learners[top])]
-    error = np.append(error[1:], error[top])
-    changes = {"learners": learners, "error": error, "_lessons": Lessons(learners)}
-    return online.deeper(2.0 * online.lifetime), changes
+    return online, {"learners": learners, "error": error, "_lessons": Lessons(learners)}
 
 
 def _joined(a: _Rows, b: _Rows) -> Any:
