@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
+CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
 
 
 @njit(cache=True, nogil=True)

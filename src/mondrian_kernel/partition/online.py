@@ -165,7 +165,7 @@ class OnlineTrees:
         ``column[r, node]`` is the number of the cell that the node is, or lies in, at the rung,
         and -1 for a node that has been cut by then. Further rows append columns; they change none.
         """
-        return self._table.column[:, : self._table.tally[_NODES]]
+        return self._table.column[:, : int(self._table.tally[_NODES])]
 
     def extend(self, X: FloatArray, max_cells: int | None = None) -> IntArray:
         """Extend every tree by new rows, all of them or, if interrupted, none.
@@ -355,9 +355,11 @@ class OnlineTrees:
         node's parent may stand behind it in the table.
         """
         if self._frozen is None:
-            n = self._table.tally[_NODES]
-            nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
-            self._frozen = Trees(self.lifetime, self._table.root, **nodes)
+            t, n = self._table, int(self._table.tally[_NODES])
+            self._frozen = Trees(
+                self.lifetime, t.root, t.tree[:n], t.parent[:n], t.left[:n], t.right[:n],
+                t.dim[:n], t.loc[:n], t.time[:n], t.lower[:n], t.upper[:n], t.count[:n],
+            )  # fmt: skip
         return self._frozen
 
     def snapshot(self) -> Trees:

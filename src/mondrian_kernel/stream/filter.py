@@ -143,11 +143,11 @@ class Filter(CellLearner):
         losses: FloatArray,
     ) -> None:
         """Let all rungs take rows; see :class:`Lessons`."""
-        from mondrian_kernel._core.filter import HINGE, LOGISTIC, SOFTMAX, SQUARED, learn
+        from mondrian_kernel._core.filter import CODES, LOGISTIC, SOFTMAX, learn
 
-        code = SQUARED if self.loss == "squared" else HINGE
-        if self.loss == "log_loss":
-            code = LOGISTIC if self.n_outputs == 1 else SOFTMAX
+        code = CODES[self.loss]
+        if code == LOGISTIC and self.n_outputs > 1:
+            code = SOFTMAX
         learn(leaf, column, Y, sample_weight, code, self.alpha, *per_cell, *small, losses)
 
     def standard_errors(self) -> FloatArray:

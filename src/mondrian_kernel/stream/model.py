@@ -70,7 +70,10 @@ def stream_rows(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rows whose weight is not zero, with their weights."""
     rows, Y, weight = with_weight(rows, Y, weight)
-    return rows, np.ascontiguousarray(Y), np.ones(rows.shape[0]) if weight is None else weight
+    if weight is None:
+        weight = np.empty(rows.shape[0])
+        weight.fill(1.0)
+    return rows, np.ascontiguousarray(Y), weight
 
 
 def begin_stream(model: Any, blank: Filter | Means, n_dims: int) -> Stream:
