@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,13 @@ _DONE, _SAVED = range(2)
 _NO_CELLS = np.empty(0, np.int32)
 _NO_CAP = 2**63 - 1
 _PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
+
+
+@cache
+def _kernels() -> Any:
+    from mondrian_kernel._core import extend
+
+    return extend
 
 
 class OnlineTrees:
@@ -188,8 +196,6 @@ class OnlineTrees:
             Node of each row's cell; its number at rung r is ``column[r, leaf]``. Not to be
             changed before the next call, as :meth:`rollback` reads it.
         """
-        from mondrian_kernel._core.extend import extend
-
         X = np.ascontiguousarray(X, dtype=np.float64)
         cap = _NO_CAP if max_cells is None else max_cells
         n_before = self.n_rows
@@ -207,7 +213,7 @@ class OnlineTrees:
                 if self._table.tally[_NODES] + 2 > self._table.time.size:
                     self._table = self._table.doubled()
                 t = self._table
-                extend(
+                _kernels().extend(
                     X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
@@ -227,13 +233,12 @@ class OnlineTrees:
             The :attr:`n_rows` of that state. If nothing was added since, nothing happens; so a
             caller may note it, extend, learn, and roll back if any of that fails.
         """
-        from mondrian_kernel._core.extend import undo
         from mondrian_kernel._core.refine import unrefine
 
         batch, t, done = self._batch, self._table, self._refined
         self._frozen = None
         if n_rows == batch.tally[_ROWS]:
-            undo(
+            _kernels().undo(
                 t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
                 batch.saved_node, batch.saved_box, t.touched,
                 t.root, t.parent, t.left, t.right, t.lower, t.upper, t.count,

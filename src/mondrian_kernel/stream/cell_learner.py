@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from operator import gt
 from typing import Any, ClassVar
 
@@ -13,6 +14,14 @@ from numpy.typing import NDArray
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 N_TUPLE = 5
+
+
+@cache
+def kernels() -> Any:
+    """Return the compiled functions for all rungs; they are first loaded when they are needed."""
+    from mondrian_kernel._core import rungs
+
+    return rungs
 
 
 class CellLearner(ABC):
@@ -149,8 +158,6 @@ class Lessons:
         losses : ndarray of shape (R, n)
             Loss of each row before it was learnt from.
         """
-        from mondrian_kernel._core.rungs import inherit, keep
-
         learners, n_before = self._learners, self._n_cells
         n_cells = n_cells[: len(learners)]
         if any(map(gt, n_cells, self._room)):
@@ -160,14 +167,14 @@ class Lessons:
         losses, old = np.empty((len(learners), leaf.shape[0])), np.array(n_before)
         n_kept = min(max(n_before), leaf.size)
         kept = [np.empty((len(learners), n_kept, a[0][:1].size)) for a in self._per_cell]
-        keep(leaf, column, old, self._tables, tuple(kept))
+        kernels().keep(leaf, column, old, self._tables, tuple(kept))
         small = [self._small[name].copy() for name in learners[0]._small]
         # Before anything changes, so that an interrupt at any moment finds it.
         self._kept = n_before, leaf, column, kept, small
         self._count(n_cells)
         if any(map(len, origin)):
             none = np.empty(0, np.int32)
-            inherit((*origin, *[none] * N_TUPLE)[:N_TUPLE], old, self._tables)
+            kernels().inherit((*origin, *[none] * N_TUPLE)[:N_TUPLE], old, self._tables)
         learners[0].take(
             leaf, column, Y, sample_weight, self._per_cell, list(self._small.values()), losses
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from mondrian_kernel.stream.cell_learner import CellLearner
 
 N_RECENT = 1024
 _FLAT = 1e6
+
+
+@cache
+def _kernels() -> Any:
+    from mondrian_kernel._core import filter as core
+
+    return core
 
 
 @dataclass(eq=False)
@@ -143,12 +151,11 @@ class Filter(CellLearner):
         losses: FloatArray,
     ) -> None:
         """Let all rungs take rows; see :class:`Lessons`."""
-        from mondrian_kernel._core.filter import CODES, LOGISTIC, SOFTMAX, learn
-
-        code = CODES[self.loss]
-        if code == LOGISTIC and self.n_outputs > 1:
-            code = SOFTMAX
-        learn(leaf, column, Y, sample_weight, code, self.alpha, *per_cell, *small, losses)
+        core = _kernels()
+        code = core.CODES[self.loss]
+        if code == core.LOGISTIC and self.n_outputs > 1:
+            code = core.SOFTMAX
+        core.learn(leaf, column, Y, sample_weight, code, self.alpha, *per_cell, *small, losses)
 
     def standard_errors(self) -> FloatArray:
         """Return the absolute errors of late rows, standardised: (n, K); 0 before there are any."""
@@ -162,10 +169,8 @@ class Filter(CellLearner):
 
     def signal(self) -> FloatArray:
         """Variance σ² under which late errors are likeliest, (K,)."""
-        from mondrian_kernel._core.filter import late_squares
-
         variance = np.empty(self.n_outputs)
-        late_squares(self.recent, self.n_rows[0], N_RECENT, variance)
+        _kernels().late_squares(self.recent, self.n_rows[0], N_RECENT, variance)
         return variance
 
     def __call__(self, Phi: sparse.csr_matrix) -> FloatArray:

@@ -12,7 +12,7 @@ from mondrian_kernel.features import MondrianFeatures, check_more_ranges
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.scaling import dim_scale
-from mondrian_kernel.stream.cell_learner import Lessons
+from mondrian_kernel.stream.cell_learner import Lessons, kernels
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.means import Means
 
@@ -232,8 +232,6 @@ class Stream:
 
     def _take(self, rows: _Rows, max_cells: int | None) -> None:
         """Learn from rows; if anything fails, nothing has changed."""
-        from mondrian_kernel._core.rungs import forget
-
         X, Y, sample_weight = rows
         X = X / self.scale
         check_more_ranges(self.trees, X)
@@ -249,7 +247,7 @@ class Stream:
             losses = lessons.teach(
                 leaf, online.column, online.n_cells.tolist(), online.origin, Y, sample_weight
             )
-            forget(losses, n_before, WINDOW, error)
+            kernels().forget(losses, n_before, WINDOW, error)
             n_rows = n_before + leaf.shape[0]
             new = {"error": error, "n_rows": n_rows, "_lessons": lessons}
             if self.lifetime is None and n_rows // WINDOW > n_before // WINDOW:
