@@ -22,14 +22,13 @@ def in_rivers_time(folder, name, n_rows, river, few):
     """Run one row at a time with as many trees as fit into the time of river's."""
     part = max(n_rows // 4, min(n_rows, 1000))
     parts = [in_child(run_ours, folder, name, part, n_trees, 1) for n_trees in (TREES, MANY)]
-    n_trees = trees_in(cost(river), few, *parts)
-    if n_trees < TREES and cost(few) <= NEAR * cost(river):
-        n_trees = TREES
+    least = TREES if cost(few) <= NEAR * cost(river) else 1
+    n_trees = max(least, trees_in(cost(river), few, *parts))
     found = in_child(run_ours, folder, name, n_rows, n_trees, 1)
     found["time_over_rivers"] = cost(found) / cost(river)
-    if found["time_over_rivers"] > NEAR and n_trees > TREES:  # once more, with what was learnt
-        fewer = trees_in(cost(river), found, *parts)
-        found = in_child(run_ours, folder, name, n_rows, fewer, 1)
+    if found["time_over_rivers"] > NEAR and n_trees > least:  # once more, with what was learnt
+        n_trees = max(least, trees_in(cost(river), found, *parts))
+        found = in_child(run_ours, folder, name, n_rows, n_trees, 1)
         found["time_over_rivers"] = cost(found) / cost(river)
     return found
 
