@@ -618,7 +618,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
     choose = mondrian_kernel.path.choose
-    monkeypatch.setattr(choose, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(choose, "_SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         regressor("auto", "auto").fit(X, y)

@@ -61,7 +61,7 @@ def announced_classes(
     y : ndarray of shape (n,)
         Classes of rows.
     """
-    if classes is not None:
+    if classes is not None and (known is None or not np.array_equal(classes, known)):
         told = np.unique(np.asarray(classes))
         if told.size < 2:
             raise ValueError(f"classes={classes!r} are fewer than two: it takes two to classify.")
@@ -75,7 +75,7 @@ def announced_classes(
         raise ValueError(
             "classes must be passed on the first call to partial_fit: all that will ever come."
         )
-    labels = np.minimum(np.searchsorted(known, y), known.size - 1)
+    labels = np.minimum(known.searchsorted(y), known.size - 1)
     if not (known[labels] == y).all():
         check_classification_targets(y)
         unknown = np.setdiff1d(y, known)

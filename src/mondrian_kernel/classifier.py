@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from mondrian_kernel.classes import (
     announced_classes,
@@ -211,7 +211,6 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.pop("_stream", None)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,
@@ -325,6 +324,5 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         return probabilities(self._scores(X))
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
         rows = check_new(self, X)
         return linear_scores(self.features_, rows / self.scale_, self.coef_.T, self.intercept_)

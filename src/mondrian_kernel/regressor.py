@@ -227,7 +227,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise AttributeError('posterior_ exists after a fit with lifetime="average".')
         return width_posterior(self.path_)
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianKernelRegressor:
@@ -348,7 +347,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
             With ``return_cov``.
         """
-        check_is_fitted(self)
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
         mixture: WidthMixture | None = self.__dict__.get("_mixture")

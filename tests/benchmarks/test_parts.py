@@ -4,6 +4,7 @@ import pytest
 from benchmarks import data
 from benchmarks.features import at_budget
 from benchmarks.rivals import CentredRidge, Tuned
+from benchmarks.streams import trees_in
 from benchmarks.width import summary
 
 
@@ -67,3 +68,13 @@ def test_the_tuned_rival_finds_a_width_that_fits():
     # Nearer than the grid came: a step of √3 from one of its values.
     assert model.best_.gamma == pytest.approx(1 / 3**0.5)
     assert np.std(model.predict(X[200:]) - y[200:]) < 0.8 * np.std(y[200:])
+
+
+def test_trees_for_a_time_lie_on_the_line_through_two_runs():
+    def of(n_trees, microseconds):
+        return {"trees": n_trees, "learn_us": microseconds, "predict_us": 0.0}
+
+    # A tree more costs 1 µs in the part, 2 µs in the whole, of which nine tenths are taken.
+    assert trees_in(400.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 10 + 90
+    assert trees_in(100.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1
+    assert trees_in(1e6, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1000

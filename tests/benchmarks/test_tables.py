@@ -61,3 +61,18 @@ def test_a_table_goes_between_its_marks_and_nothing_else_changes():
     text = "a\n<!-- speed -->\nold\n<!-- end -->\nb\n<!-- accuracy -->\nkept\n<!-- end -->\nc\n"
     found = filled(text, {"speed": r"| \1 |", "streams": "not in the text"})
     assert found == text.replace("old", r"| \1 |")
+
+
+def test_streams_are_shown_beside_river(results):
+    run = {"error": 0.1, "learn_times_faster": 30.0, "predict_times_faster": 60.0}
+    kinds = ("river", "adaptive forest", "single rows", "batches", "equal time")
+    found = {"rows": 9, **{kind: dict(run, time_over_rivers=0.9) for kind in kinds}}
+    steps = [{"rows": 5, "rows_a_second": 66_000.0, "grown_by_mb": 16.5, "cells": 7, "rmse": 0.25}]
+    memory = {"bike": {"times_smaller": 5.5}}
+    results["streams"] = {"streams": {"bike": found}, "memory": memory, "million rows": steps}
+    tables = rendered(results)
+    assert (
+        "| bike | 9 | 0.100 | 0.100 | 0.100 | 0.100 | 0.100 | 0.9 | 30 | 60 | 30 | 5.5 |"
+        in (tables["streams"])
+    )
+    assert "| 5 | 66000 | 16.5 | 7 | 0.250 |" in tables["long_stream"]

@@ -113,12 +113,12 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     np.testing.assert_array_equal(design.cells, model.features_._cells.column[model._leaf])
 
 
-def test_scale_is_that_of_the_rows_at_powers_of_two():
+def test_scale_is_that_of_the_rows_at_powers_of_four():
     model = MondrianKernelRegressor(1.0, 0.1, 10, random_state=0)
     whole = MondrianKernelRegressor(1.0, 0.1, 10, random_state=0).partial_fit(X, Y[:, 0])
     for i in range(160):
         model.partial_fit(X[i : i + 1], Y[i : i + 1, 0])
-        n = 2 ** ((i + 1).bit_length() - 1)
+        n = 4 ** int(np.log2(i + 1) / 2)
         assert_allclose(model.scale_, X[:n].std(axis=0) if n > 1 else 1.0, rtol=1e-8)
     assert_allclose(model.coef_, whole.coef_, atol=1e-8)
     assert_allclose(model.predict(X), whole.predict(X))

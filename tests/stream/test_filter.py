@@ -1,14 +1,17 @@
 """The one-pass learner: Kalman's filter with the covariances left out."""
 
+import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mondrian_kernel.gradient.losses import encode, slope, value
+from mondrian_kernel.stream.cell_learner import Lessons
 from mondrian_kernel.stream.filter import N_RECENT, Filter
+from mondrian_kernel.stream.means import Means
 
-NONE = np.empty(0, np.int32)
 RNG = np.random.default_rng(0)
 CELLS = np.stack([RNG.integers(0, 4, 30), RNG.integers(4, 9, 30)], axis=1).astype(np.int32)
 LABELS = RNG.integers(0, 3, 30)
@@ -19,6 +22,13 @@ TARGETS = {
     "hinge": encode(LABELS, 3, "hinge"),
 }
 WEIGHT = RNG.uniform(0.5, 2.0, 30)
+
+
+def learn(learner, cells, n_cells, Y, s, origin=()):
+    """Teach one learner rows whose nodes are their cells; how to take it back, and the losses."""
+    lessons = Lessons([learner])
+    column = np.arange(n_cells, dtype=np.int32)[None]
+    return lessons, lessons.teach(cells, column, [n_cells], origin, Y, s)[0]
 
 
 def literal(cells, Y, s, loss, alpha):
@@ -54,7 +64,7 @@ def test_is_the_formula(name, alpha):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     learner = Filter(Y.shape[1], loss, alpha)
     learner.b_variance[0] = 1.0
-    losses = learner.learn(CELLS, 9, NONE, Y, WEIGHT)
+    _, losses = learn(learner, CELLS, 9, Y, WEIGHT)
     W, b, P, expected = literal(CELLS, Y, WEIGHT, loss, alpha)
     tol = 1e-3 if name == "hinge" else 1e-7
     assert_allclose(learner.W[:9], W, atol=tol)
@@ -69,7 +79,7 @@ def test_is_exact_ridge_where_weights_do_not_interact():
     y = TARGETS["squared"]
     learner = Filter(2, "squared", 0.3)
     learner.b_variance[0] = 1e-30  # an intercept of 0
-    learner.learn(cells, 4, NONE, y, WEIGHT)
+    learn(learner, cells, 4, y, WEIGHT)
     Phi = np.eye(4)[cells[:, 0]]
     A = Phi.T @ (WEIGHT[:, None] * Phi) + 0.3 * np.eye(4)
     assert_allclose(learner.W[:4], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * y)))
@@ -84,9 +94,9 @@ def test_is_exact_ridge_where_weights_do_not_interact():
 def test_does_not_depend_on_batches(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     whole, pieces = Filter(Y.shape[1], loss, 0.1), Filter(Y.shape[1], loss, 0.1)
-    losses = whole.learn(CELLS, 9, NONE, Y, WEIGHT)
+    _, losses = learn(whole, CELLS, 9, Y, WEIGHT)
     parts = [
-        pieces.learn(CELLS[i : i + 1], 9, NONE, Y[i : i + 1], WEIGHT[i : i + 1]) for i in range(30)
+        learn(pieces, CELLS[i : i + 1], 9, Y[i : i + 1], WEIGHT[i : i + 1])[1] for i in range(30)
     ]
     assert_array_equal(np.concatenate(parts), losses)
     for field in ("b", "b_variance", "recent", "n_rows"):
@@ -98,31 +108,60 @@ def test_does_not_depend_on_batches(name):
 def state(learner):
     arrays = {name: getattr(learner, name)[: learner.n_cells].copy() for name in ("W", "P")}
     small = {name: getattr(learner, name).copy() for name in learner._small}
-    return arrays | small | {"n_cells": learner.n_cells}
+    return arrays | small | {"n_cells": learner.n_cells, "errors": learner.standard_errors()}
 
 
-def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells():
-    learner = Filter(2, "squared", 0.1)
-    learner.learn(CELLS[:10] % 6, 6, NONE, TARGETS["squared"][:10], np.ones(10))
-    learner.commit()
+# With one tree of the two a batch has fewer insertions than there are cells: another way to keep.
+@pytest.mark.parametrize(("n", "n_trees"), [(20, 2), (5, 1)])
+def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells(n, n_trees):
+    learner, Y, cells = Filter(2, "squared", 0.1), TARGETS["squared"], CELLS[:, :n_trees]
+    learn(learner, cells[:10] % 6, 6, Y[:10], np.ones(10))
     before = state(learner)
-    learner.learn(CELLS[10:], 9, np.array([2, 6], np.int32), TARGETS["squared"][10:], np.ones(20))
+    origin = (np.array([2, 6], np.int32),)
+    lessons, _ = learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     after = state(learner)
-    learner.rollback()
+    assert after["n_cells"] == 9
+    lessons.rollback()
     for name, values in state(learner).items():
         assert_array_equal(values, before[name], err_msg=name)
-    learner.rollback()  # nothing left to take back
-    learner.learn(CELLS[10:], 9, np.array([2, 6], np.int32), TARGETS["squared"][10:], np.ones(20))
+    lessons.rollback()  # nothing left to take back
+    learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     for name, values in state(learner).items():
         assert_array_equal(values, after[name], err_msg=name)
 
 
+@pytest.mark.parametrize("kind", ["filter", "means"])
+def test_all_rungs_learn_as_each_alone(kind):
+    """And are taken back together, also when others have begun to teach them."""
+    new = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
+    Y, rungs = TARGETS["squared"], [new.fresh() for _ in range(3)]
+    column = np.arange(9, dtype=np.int32) // np.array([[4], [2], [1]], np.int32)
+    n_cells = (column.max(axis=1) + 1).tolist()
+    lessons = Lessons(rungs)
+    lessons.teach(CELLS[:20], column, n_cells, (), Y[:20], WEIGHT[:20])
+    before = [copy.deepcopy(learner.__dict__) for learner in rungs]
+    lessons.commit()
+    losses = lessons.teach(CELLS[20:], column, n_cells, (), Y[20:], WEIGHT[20:])
+    for r, learner in enumerate(rungs):
+        alone = new.fresh()
+        once = Lessons([alone]).teach(CELLS, column[r : r + 1], n_cells[r:], (), Y, WEIGHT)
+        assert_array_equal(losses[r], once[0, 20:])
+        for name, values in alone.__dict__.items():
+            assert_array_equal(getattr(learner, name), values, err_msg=name)
+    Lessons(rungs)
+    lessons.rollback()
+    for learner, state_before in zip(rungs, before, strict=True):
+        for name in (*learner._per_cell, *learner._small, "n_cells"):
+            assert_array_equal(getattr(learner, name), state_before[name], err_msg=name)
+
+
 def test_cut_cells_hand_on_their_numbers():
     learner = Filter(2, "squared", 0.1)
-    learner.learn(CELLS, 9, NONE, TARGETS["squared"], np.ones(30))
+    learn(learner, CELLS, 9, TARGETS["squared"], np.ones(30))
     W, P = learner.W[:9].copy(), learner.P[:9].copy()
     # Cell 9 is a part of 2, cell 10 of that part; cell 11 is new. No rows: nothing else changes.
-    learner.learn(np.empty((0, 2), np.int32), 12, np.array([2, 9]), np.empty((0, 2)), np.empty(0))
+    origin = (np.array([2, 9], np.int32),)
+    learn(learner, np.empty((0, 2), np.int32), 12, np.empty((0, 2)), np.empty(0), origin)
     assert_array_equal(learner.W[:12], np.vstack([W, W[[2, 2]], np.zeros((1, 2))]))
     assert_array_equal(learner.P[:12], np.concatenate([P, P[[2, 2]], [1.0]]))
 
@@ -132,11 +171,12 @@ def test_errors_of_late_rows_are_kept():
     cells = np.zeros((3000, 1), np.int32)
     y = np.random.default_rng(1).normal(size=(3000, 1))
     assert_array_equal(learner.standard_errors(), [[0.0]])
-    learner.learn(cells[:1], 1, NONE, y[:1], np.ones(1))
+    learn(learner, cells[:1], 1, y[:1], np.ones(1))
     assert_array_equal(learner.standard_errors(), [[0.0]])
-    learner.learn(cells[1:], 1, NONE, y[1:], np.ones(2999))
+    learn(learner, cells[1:], 1, y[1:], np.ones(2999))
     errors = learner.standard_errors()
     assert errors.shape == (N_RECENT, 1)
+    assert_allclose(learner.signal(), (errors**2).mean(axis=0))
     # A constant and noise of variance 1 = σ² α.
     assert_allclose(learner.signal(), 10.0, rtol=0.1)
 

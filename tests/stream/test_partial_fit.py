@@ -69,10 +69,11 @@ def assert_same(a, b, rtol=0.0):
 
 
 def test_learns(model):
-    """From a stream in one pass most of what can be known."""
+    """From a stream in one pass more than half of what the best constant leaves."""
     for begin in range(0, 150, 10):
         learn(model, begin, begin + 10)
-    assert model.score(X, targets(model)) > 0.75
+    constant = max(np.mean(c == LABELS) for c in "abc") if is_classifier(model) else 0.0
+    assert model.score(X, targets(model)) > (1 + constant) / 2
     assert model.features_.trees_.count[model.features_.trees_.root[0]] == 150
 
 
@@ -188,7 +189,7 @@ def test_bad_rows_leave_the_model_as_it_was(model, name, n_before):
 
 INTERRUPTED = {
     "trees": "mondrian_kernel.partition.online.OnlineTrees.extend",
-    "learner": "mondrian_kernel.stream.cell_learner.CellLearner.learn",
+    "learner": "mondrian_kernel.stream.cell_learner.Lessons.teach",
     "last step": "mondrian_kernel.features.MondrianFeatures._follow",
     "exact": "mondrian_kernel.stream.exact.ExactRidge.fit",
 }

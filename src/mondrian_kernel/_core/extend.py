@@ -15,6 +15,8 @@ The arrays are those of :class:`mondrian_kernel.partition.trees.Trees`, longer t
     At each rung λ, increasing up to the lifetime: the cell that a node is or lies in (-1 if it is
     cut by λ), and the number of cells of each tree and, last, of all. Old nodes keep their numbers
     for ever.
+``stop`` float64 (capacity,)
+    Time to which the clock of a leaf has run.
 ``start`` int64 (2,), ``progress`` int64 (2,), ``leaf`` int32 (n, M)
     The batch at hand: the tally before it; how many of its n·M insertions are done and how many
     boxes are saved; the leaf of each row.
@@ -32,6 +34,20 @@ NODES, ROWS = range(2)
 DONE, SAVED = range(2)
 # Parts the streams of rows from those of nodes, which are hashed from the same seed.
 _OF_ROWS = np.uint64(0xA0761D6478BD642F)
+
+
+@njit(cache=True, nogil=True)
+def all_below(X, root, lower, upper, bound):
+    """Whether all numbers of the rows, and of the rows in the first tree, are below a bound."""
+    for i in range(X.shape[0]):
+        for d in range(X.shape[1]):
+            if not abs(X[i, d]) < bound:
+                return False
+    if root[0] >= 0:
+        for d in range(X.shape[1]):
+            if not max(-lower[root[0], d], upper[root[0], d]) < bound:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -80,8 +96,8 @@ def _replace(root, left, right, m, above, old, new):
 
 @njit(cache=True, nogil=True)
 def _insert(
-    X, i, m, key, node, distance, cut_time, rungs, n_cells, tally, root, tree, parent, left, right,
-    dim, loc, time, lower, upper, count, column,
+    X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree, parent,
+    left, right, dim, loc, time, lower, upper, count, stop, column,
 ):  # fmt: skip
     """Append a leaf for row ``i`` and, unless ``node`` is -1, a cut above ``node``: the leaf."""
     leaf = tally[NODES] + (node >= 0)
@@ -89,6 +105,7 @@ def _insert(
     tree[leaf], count[leaf], parent[leaf] = m, 1, -1
     left[leaf] = right[leaf] = dim[leaf] = -1
     loc[leaf] = time[leaf] = np.inf
+    stop[leaf] = lifetime
     lower[leaf] = upper[leaf] = X[i]
     if node < 0:
         root[m] = leaf
@@ -96,7 +113,7 @@ def _insert(
         new, above = leaf - 1, parent[node]
         tree[new], count[new], parent[new] = m, count[node] + 1, above
         dim[new], loc[new] = _cut(X, i, lower, upper, node, distance, key)
-        time[new] = cut_time
+        time[new], stop[new] = cut_time, lifetime
         lower[new], upper[new] = lower[node], upper[node]
         _enlarge(X, i, lower, upper, new)
         _replace(root, left, right, m, above, node, new)
@@ -119,9 +136,29 @@ def _insert(
 
 
 @njit(cache=True, nogil=True)
+def _descend(X, i, left, right, dim, loc, count, node, step):
+    """Go down from ``node`` to a leaf by the cuts, adding ``step`` to the counts: the leaf."""
+    count[node] += step
+    while left[node] >= 0:
+        node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
+        count[node] += step
+    return node
+
+
+@njit(cache=True, nogil=True)
+def _outermost(X, i, parent, lower, upper, node):
+    """Return the highest of the nodes above a leaf whose boxes do not hold the row, -1 if none."""
+    outside = -1
+    while node >= 0 and box_distance(X, i, lower, upper, node) > 0.0:
+        outside = node
+        node = parent[node]
+    return outside
+
+
+@njit(cache=True, nogil=True)
 def extend(
     X, seed, lifetime, max_cells, rungs, n_cells, tally, start, progress, leaf, saved_node,
-    saved_box, touched, root, tree, parent, left, right, dim, loc, time, lower, upper, count,
+    saved_box, touched, root, tree, parent, left, right, dim, loc, time, lower, upper, count, stop,
     column,
 ):  # fmt: skip
     """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
@@ -132,44 +169,50 @@ def extend(
     without rows. Draws depend on ``seed`` uint64, the tree and the number of the row
     (``tally[ROWS]``) alone. Once the last rung has ``max_cells`` cells no cut is made: the row goes
     down by the cuts there are and joins a leaf, with all boxes and counts on its way.
+
+    Boxes are nested, and one that holds the row lets it pass. So a row goes down by the cuts alone,
+    then up again to the first box that holds it; only below that one is anything drawn or enlarged.
     """
     n_dims, n_trees, n_rungs = X.shape[1], root.size, rungs.size
     while progress[DONE] < leaf.size and tally[NODES] + 2 <= time.size:
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
         key = root_key(root_key(seed ^ _OF_ROWS, m), tally[ROWS])
-        budget = -np.log1p(-uniform(key, 0)) if n_cells[n_rungs - 1, -1] < max_cells else np.inf
-        node = root[m]
-        birth = cut_time = distance = 0.0
-        joins = False
-        while node >= 0 and not joins:
-            distance = box_distance(X, i, lower, upper, node)
-            is_leaf = left[node] < 0
-            if distance > 0.0:
+        node = below = root[m]
+        joins = node >= 0
+        cut_time = distance = 0.0
+        if joins:
+            below = _descend(X, i, left, right, dim, loc, count, node, 1)
+            node = _outermost(X, i, parent, lower, upper, below)
+        if joins and node >= 0:
+            room = n_cells[n_rungs - 1, -1] < max_cells
+            budget = -np.log1p(-uniform(key, 0)) if room else np.inf
+            birth = time[parent[node]] if parent[node] >= 0 else 0.0
+            while True:
+                distance = box_distance(X, i, lower, upper, node)
                 death = min(time[node], lifetime)
                 cut_time = birth + budget / distance
                 if cut_time < death:
+                    _descend(X, i, left, right, dim, loc, count, node, -1)
+                    joins = False
                     break
-                if is_leaf and node < start[NODES] and not touched[node]:
+                if node == below and node < start[NODES] and not touched[node]:
                     touched[node] = True
                     saved_node[progress[SAVED]] = node
                     saved_box[progress[SAVED], :n_dims] = lower[node]
                     saved_box[progress[SAVED], n_dims:] = upper[node]
                     progress[SAVED] += 1
                 _enlarge(X, i, lower, upper, node)
-                if not is_leaf:
-                    budget = max(budget - distance * (death - birth), 0.0)
-            count[node] += 1
-            if is_leaf:
-                joins = True
-            else:
+                if node == below:
+                    break
+                budget = max(budget - distance * (death - birth), 0.0)
                 birth = time[node]
                 node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
         if joins:
-            leaf[i, m] = node
+            leaf[i, m] = below
         else:
             leaf[i, m] = _insert(
-                X, i, m, key, node, distance, cut_time, rungs, n_cells, tally, root, tree, parent,
-                left, right, dim, loc, time, lower, upper, count, column,
+                X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree,
+                parent, left, right, dim, loc, time, lower, upper, count, stop, column,
             )  # fmt: skip
         progress[DONE] += 1
         if m == n_trees - 1:

@@ -1,13 +1,16 @@
-"""Linear learners that take each row once, with a variance for each weight: O(MK) a row.
+"""Linear learners that take each row once, with a variance for each weight: O(MK) a row and rung.
 
 The weights of a row's M cells share its error in proportion to their variances, which shrink with
 every row: a Kalman filter whose covariance is kept diagonal.
+
+A batch is learnt at all rungs by one call; see :mod:`mondrian_kernel._core.rungs` for the arrays.
 """
 
 import numpy as np
 from numba import njit
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
+CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
 
 
 @njit(cache=True, nogil=True)
@@ -17,7 +20,7 @@ def _sigmoid(z):
 
 @njit(cache=True, nogil=True)
 def _pull(loss, Y, i, F, s, spread, D):
-    """Write how far the scores ``F[i]`` are to be pulled, in units of the variance, to ``D`` (K,).
+    """Write how far the scores ``F`` (K,) are to be pulled, in units of their variance, to ``D``.
 
     Minimises s ℓ(f) + (f - F)² / (2 ``spread``), for smooth losses by one Newton step, for the
     hinge exactly. Returns the curvature of s ℓ that the variances shrink by, and ℓ(F).
@@ -25,21 +28,21 @@ def _pull(loss, Y, i, F, s, spread, D):
     n_outputs = D.size
     curvature = value = 0.0
     if loss == SOFTMAX:
-        most = F[i].max()
+        most = F.max()
         total = 0.0
         for k in range(n_outputs):
-            D[k] = np.exp(F[i, k] - most)
+            D[k] = np.exp(F[k] - most)
             total += D[k]
         value = most + np.log(total)
         for k in range(n_outputs):
-            value -= Y[i, k] * F[i, k]
+            value -= Y[i, k] * F[k]
             D[k] /= total
             curvature = max(curvature, s * D[k] * (1.0 - D[k]))
         for k in range(n_outputs):
             D[k] = s * (Y[i, k] - D[k]) / (1.0 + curvature * spread)
         return curvature, value
     for k in range(n_outputs):
-        f, y = F[i, k], Y[i, k]
+        f, y = F[k], Y[i, k]
         if loss == SQUARED:
             value += (y - f) ** 2
             curvature = 2.0 * s
@@ -60,122 +63,63 @@ def _pull(loss, Y, i, F, s, spread, D):
 
 
 @njit(cache=True, nogil=True)
-def learn(cells, Y, sample_weight, loss, prior, W, P, b, b_variance, scores, spreads, losses):
+def learn(leaf, column, Y, sample_weight, loss, alpha, W, P, b, b_variance, n_rows, recent, losses):
     """Take each row once, in order.
 
     A row has the features φ_c = 1/√M in its cells and 1 for the intercept, weights the variances
-    ``prior`` · P_c and ``b_variance``, its score the variance v = φᵀ(prior P)φ + b_variance. With
-    s ℓ'' = h and the pull d = -s ℓ' / (1 + h v):
+    p P_c with p = 1 / (2 ``alpha``) and ``b_variance``, its score the variance v = φᵀ(p P)φ +
+    ``b_variance``. With s ℓ'' = h and the pull d = -s ℓ' / (1 + h v):
 
-        w_c ← w_c + prior P_c φ_c d,    P_c ← P_c - prior (P_c φ_c)² h / (1 + h v).
+        w_c ← w_c + p P_c φ_c d,    P_c ← P_c - p (P_c φ_c)² h / (1 + h v).
 
-    ``cells`` int32 (n, M), ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: ``W`` (C, K),
-    ``P`` (C,), ``b`` (K,), ``b_variance`` (1,). ``scores`` (n, K), ``spreads`` and ``losses`` (n,)
-    receive the scores, their variances and ℓ as they were before each row was learnt from.
+    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: at each rung ``W`` (C, K) and ``P``
+    (C,); ``b`` (R, K), ``b_variance`` (R, 1), ``n_rows`` int64 (R, 1); and the rings ``recent``
+    (R, any, K), which receive the errors of rows before they were learnt from over
+    √(2 alpha v + alpha). ``losses`` (R, n) receives ℓ, also as it was before.
     """
-    n_rows, n_trees = cells.shape
-    n_outputs = Y.shape[1]
-    root = np.sqrt(n_trees)
-    D = np.empty(n_outputs)
-    for i in range(n_rows):
-        for k in range(n_outputs):
-            scores[i, k] = 0.0
-        total = 0.0
-        for m in range(n_trees):
-            c = cells[i, m]
-            total += P[c]
+    n_trees, n_outputs = leaf.shape[1], Y.shape[1]
+    root, prior = np.sqrt(n_trees), 0.5 / alpha
+    F, D = np.empty(n_outputs), np.empty(n_outputs)
+    cells = np.empty(n_trees, np.int32)
+    for r in range(losses.shape[0]):
+        w, p, b_r, v_b, ring = W[r], P[r], b[r], b_variance[r], recent[r]
+        for i in range(leaf.shape[0]):
+            F[:] = 0.0
+            total = 0.0
+            for m in range(n_trees):
+                c = column[r, leaf[i, m]]
+                cells[m] = c
+                total += p[c]
+                for k in range(n_outputs):
+                    F[k] += w[c, k]
             for k in range(n_outputs):
-                scores[i, k] += W[c, k]
-        for k in range(n_outputs):
-            scores[i, k] = b[k] + scores[i, k] / root
-        spread = prior * total / n_trees + b_variance[0]
-        spreads[i] = spread
-        curvature, losses[i] = _pull(loss, Y, i, scores, sample_weight[i], spread, D)
-        shrink = curvature / (1.0 + curvature * spread)
-        for m in range(n_trees):
-            c = cells[i, m]
-            gain = prior * P[c] / root
+                F[k] = b_r[k] + F[k] / root
+            spread = prior * total / n_trees + v_b[0]
+            curvature, losses[r, i] = _pull(loss, Y, i, F, sample_weight[i], spread, D)
+            shrink = curvature / (1.0 + curvature * spread)
+            for c in cells:
+                gain = prior * p[c] / root
+                for k in range(n_outputs):
+                    w[c, k] += gain * D[k]
+                p[c] -= p[c] * gain * shrink / root
+            if ring.shape[0] > 0:
+                unit = np.sqrt(2.0 * alpha * spread + alpha)
+                for k in range(n_outputs):
+                    ring[n_rows[r, 0] % ring.shape[0], k] = (Y[i, k] - F[k]) / unit
             for k in range(n_outputs):
-                W[c, k] += gain * D[k]
-            P[c] -= P[c] * gain * shrink / root
-        for k in range(n_outputs):
-            b[k] += b_variance[0] * D[k]
-        b_variance[0] -= b_variance[0] ** 2 * shrink
+                b_r[k] += v_b[0] * D[k]
+            v_b[0] -= v_b[0] ** 2 * shrink
+            n_rows[r, 0] += 1
 
 
 @njit(cache=True, nogil=True)
-def learn_means(cells, Y, sample_weight, alpha, centre, sums, counts, totals, scores):
-    """Take each row once, in order, into the sums of its cells: each tree is learnt apart.
+def late_squares(recent, n_rows, n_late, squares):
+    """Write the mean square of the last ``n_late`` entries of a ring (any, K), fewer at first.
 
-    ``sums`` (C, K + 1) holds Σ s y and, last, Σ s of the rows of each cell, ``counts`` (C,) Σ s
-    as well and ``totals`` (K + 1,) the sums over all rows. ``scores`` (n, K) receives the scores
-    as they were before each row was learnt from; see :func:`average_means`.
+    The first row only finds the intercept: what it is off by says nothing. 0 where there are none.
     """
-    n_outputs = Y.shape[1]
-    for i in range(cells.shape[0]):
-        s = sample_weight[i]
-        _average(cells, i, np.empty((0, 0)), alpha, centre, sums, counts, totals, scores)
-        for m in range(cells.shape[1]):
-            c = cells[i, m]
-            for k in range(n_outputs):
-                sums[c, k] += s * Y[i, k]
-            sums[c, n_outputs] += s
-            counts[c] += s
-        for k in range(n_outputs):
-            totals[k] += s * Y[i, k]
-        totals[n_outputs] += s
-
-
-@njit(cache=True, nogil=True)
-def average_means(cells, values, alpha, centre, sums, counts, totals, scores):
-    """Average the means of the cells of each row, shrunk to the mean b of all rows.
-
-        scores = b + Σ_m values_m (Σ s y - b Σ s)_c / (counts_c + alpha) / M
-
-    with b = 0 unless ``centre``. ``cells`` int32 (n, M), ``values`` (n, M), ``scores`` (n, K).
-    """
-    for i in range(cells.shape[0]):
-        _average(cells, i, values, alpha, centre, sums, counts, totals, scores)
-
-
-@njit(cache=True, nogil=True)
-def _average(cells, i, values, alpha, centre, sums, counts, totals, scores):
-    n_trees, n_outputs = cells.shape[1], scores.shape[1]
-    for k in range(n_outputs):
-        b = totals[k] / totals[n_outputs] if centre and totals[n_outputs] > 0.0 else 0.0
-        score = 0.0
-        for m in range(n_trees):
-            c = cells[i, m]
-            if counts[c] + alpha > 0.0:
-                part = (sums[c, k] - b * sums[c, n_outputs]) / (counts[c] + alpha)
-                score += part if values.size == 0 else values[i, m] * part
-        scores[i, k] = b + score / n_trees
-
-
-@njit(cache=True, nogil=True)
-def forget(losses, n_seen, window, error):
-    """Update the running means ``error`` (R,) by the losses (R, n) of rows, in order.
-
-    The mean of all rows up to ``window``, ``n_seen`` of them before these; then one that forgets,
-    with 1/window of each new row.
-    """
-    for i in range(losses.shape[1]):
-        rate = 1.0 / min(n_seen + i + 1, window)
-        for r in range(error.size):
-            error[r] += rate * (losses[r, i] - error[r])
-
-
-@njit(cache=True, nogil=True)
-def linear_scores(cells, log_stay, W, b, scores):
-    """Scores b + Wᵀφ of rows, with φ = exp(``log_stay``)/√M in their cells; both are (n, M)."""
-    n_rows, n_trees = cells.shape
-    for i in range(n_rows):
-        for k in range(b.size):
-            scores[i, k] = 0.0
-        for m in range(n_trees):
-            c = cells[i, m]
-            value = np.exp(log_stay[i, m]) if log_stay[i, m] < 0.0 else 1.0
-            for k in range(b.size):
-                scores[i, k] += value * W[c, k]
-        for k in range(b.size):
-            scores[i, k] = b[k] + scores[i, k] / np.sqrt(n_trees)
+    n = min(n_rows - 1, n_late)
+    squares[:] = 0.0
+    for i in range(n_rows - n, n_rows):
+        for k in range(squares.size):
+            squares[k] += recent[i % recent.shape[0], k] ** 2 / n

@@ -9,7 +9,7 @@ the one on the row's side goes on; the other stops, until a row comes there.
 import numpy as np
 from numba import njit
 
-from mondrian_kernel._core.extend import NODES
+from mondrian_kernel._core.extend import NODES, ROWS
 from mondrian_kernel._core.streams import root_key, uniform
 
 # Parts these streams from those of nodes and of rows, which are hashed from the same seed.
@@ -41,11 +41,11 @@ def refine(
 ):  # fmt: skip
     """Let the clocks of the leaves in which the rows of ``X`` arrive run on to ``lifetime``.
 
-    The arrays are those of :mod:`mondrian_kernel._core.extend`, and ``stop`` float64 (capacity,):
-    the time to which the clock of a leaf has run. Goes on from ``progress`` int64 (2,), the number
-    of insertions seen and of old leaves changed, until all are seen, or fewer than 2 nodes are
-    left in the table, or ``origin`` is full. Not past ``max_cells`` cells at the last rung. Draws
-    depend on ``seed`` uint64, which must differ for every lifetime, the tree and the node.
+    The arrays are those of :mod:`mondrian_kernel._core.extend`. Goes on from ``progress`` int64
+    (2,), the number of insertions seen and of old leaves changed, until all are seen: True; or
+    fewer than 2 nodes are left in the table, or ``origin`` is full: False. Not past ``max_cells``
+    cells at the last rung. Draws depend on ``seed`` uint64, the tree, the number of the row, which
+    is to be inserted next, and the node.
 
     The left child of a cut keeps the number of the cell, the right one gets the next;
     ``origin[r, k]`` int32 receives the old number of the ``k``-th new cell at rung r, and
@@ -58,13 +58,14 @@ def refine(
         node = root[m]
         while node >= 0 and left[node] >= 0:
             node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
+        row_key = root_key(root_key(seed ^ _OF_TIME, m), start[ROWS] + i)
         while node >= 0 and stop[node] < lifetime and n_cells[n_rungs - 1, n_trees] < max_cells:
             if tally[NODES] + 2 > time.size or n_origin.max() == origin.shape[1]:
-                return
+                return False
             rate = 0.0
             for d in range(X.shape[1]):
                 rate += upper[node, d] - lower[node, d]
-            key = root_key(root_key(seed ^ _OF_TIME, m), node)
+            key = root_key(row_key, node)
             clock = np.inf
             if rate > 0.0:
                 clock = stop[node] - np.log1p(-uniform(key, 0)) / rate
@@ -99,6 +100,7 @@ def refine(
                     n_cells[r, n_trees] += 1
             node = a if X[i, d] <= at else b
         progress[0] += 1
+    return True
 
 
 @njit(cache=True, nogil=True)

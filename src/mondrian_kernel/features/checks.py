@@ -12,6 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from mondrian_kernel.partition.trees import FloatArray, Trees
 
+_HUGE = float(np.finfo(np.float64).max)
+
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
     """Validate rows as a float64 array whose ranges do not overflow."""
@@ -38,6 +40,10 @@ def check_ranges(rows: FloatArray) -> None:
 
 def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
     """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
+    from mondrian_kernel._core.extend import all_below
+
+    if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * trees.n_dims)):
+        return
     root = trees.root[trees.root >= 0][:1]
     check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
 

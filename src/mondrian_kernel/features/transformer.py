@@ -248,7 +248,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         cells = Cells(online.column[rung], online.n_cells_per_tree[rung])
         self.__dict__.update(
             _online=online, _seed=online.seed, trees_=online.freeze(), _cells=cells,
-            lifetime_=float(online.rungs[rung]), n_cells_=cells.total,
+            lifetime_=float(online.rungs[rung]), n_cells_=int(online.n_cells[rung]),
             n_cells_per_tree_=cells.per_tree,
         )  # fmt: skip
 

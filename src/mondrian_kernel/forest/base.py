@@ -139,7 +139,6 @@ class MondrianForest(BaseEstimator):
         )  # fmt: skip
 
     def _average(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
         rows = check_new(self, X)
         cells, log_stay = cells_of(self.features_, rows / self.scale_)
         average: FloatArray = self._means.scores(cells, np.exp(log_stay, out=log_stay))

@@ -147,7 +147,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         self.classes_ = classes
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
         X: ArrayLike,

@@ -140,7 +140,6 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         self._one_output = targets.ndim == 1
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianForestRegressor:

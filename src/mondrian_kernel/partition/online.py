@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,16 @@ from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
+_NO_CELLS = np.empty(0, np.int32)
+_NO_CAP = 2**63 - 1
 _PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
+
+
+@cache
+def _kernels() -> Any:
+    from mondrian_kernel._core import extend
+
+    return extend
 
 
 class OnlineTrees:
@@ -58,8 +68,10 @@ class OnlineTrees:
         self._table = table
         self._batch = _Batch.start(0, table)
         self._refined: _Refined | None = None
+        self._frozen: Trees | None = None
         leaves = table.left[: table.tally[_NODES]] < 0
         self._unfinished = bool((table.stop[: table.tally[_NODES]][leaves] < lifetime).any())
+        self._seed = np.uint64(seed)
         self.seed = seed
         self.lifetime = lifetime
         self.rungs = rungs
@@ -72,6 +84,7 @@ class OnlineTrees:
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
         stop: FloatArray | None = None,
+        room: int = 0,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
@@ -91,6 +104,8 @@ class OnlineTrees:
             they would.
         stop : ndarray of shape (n_nodes,) or None
             Time to which the clock of each leaf has run; all to the lifetime if None.
+        room : int
+            Number of nodes to have room for at once.
 
         Returns
         -------
@@ -116,7 +131,7 @@ class OnlineTrees:
             stop=np.full(n_nodes, trees.lifetime) if stop is None else stop,
             **nodes,
         )
-        return cls(table.doubled(), trees.lifetime, rungs, seed)
+        return cls(table.longer(max(room, 2 * n_nodes)), trees.lifetime, rungs, seed)
 
     @classmethod
     def empty(
@@ -126,6 +141,7 @@ class OnlineTrees:
         lifetime: float,
         seed: int,
         rungs: Sequence[float] | FloatArray | None = None,
+        room: int = 0,
     ) -> OnlineTrees:
         """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
         none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
@@ -133,7 +149,7 @@ class OnlineTrees:
         links = (none, none, none, none, none)
         trees = Trees(lifetime, root, *links, never, never, box, box, none)
         n_rungs = 1 if rungs is None else len(rungs)
-        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
+        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32), room=room)
 
     @property
     def n_rows(self) -> int:
@@ -157,7 +173,7 @@ class OnlineTrees:
         ``column[r, node]`` is the number of the cell that the node is, or lies in, at the rung,
         and -1 for a node that has been cut by then. Further rows append columns; they change none.
         """
-        return self._table.column[:, : self._table.tally[_NODES]]
+        return self._table.column[:, : int(self._table.tally[_NODES])]
 
     def extend(self, X: FloatArray, max_cells: int | None = None) -> IntArray:
         """Extend every tree by new rows, all of them or, if interrupted, none.
@@ -180,13 +196,12 @@ class OnlineTrees:
             Node of each row's cell; its number at rung r is ``column[r, leaf]``. Not to be
             changed before the next call, as :meth:`rollback` reads it.
         """
-        from mondrian_kernel._core.extend import extend
-
         X = np.ascontiguousarray(X, dtype=np.float64)
-        cap = np.iinfo(np.int64).max if max_cells is None else max_cells
+        cap = _NO_CAP if max_cells is None else max_cells
         n_before = self.n_rows
-        before = self._batch
-        self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
+        before, self._frozen = self._batch, None
+        if before.progress[_SAVED]:
+            self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
         n = 0 if self._unfinished else X.shape[0]
         self._batch, self._refined = _Batch.start(n, self._table), None
         try:
@@ -198,13 +213,12 @@ class OnlineTrees:
                 if self._table.tally[_NODES] + 2 > self._table.time.size:
                     self._table = self._table.doubled()
                 t = self._table
-                extend(
-                    X, np.uint64(self.seed), self.lifetime, cap, self.rungs, t.n_cells, t.tally,
+                _kernels().extend(
+                    X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally,
                     batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
                     t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
-                    t.lower, t.upper, t.count, t.column,
+                    t.lower, t.upper, t.count, t.stop, t.column,
                 )  # fmt: skip
-            self._table.stop[batch.tally[_NODES] : self._table.tally[_NODES]] = self.lifetime
             return batch.leaf
         except BaseException:
             self.rollback(n_before)
@@ -219,12 +233,12 @@ class OnlineTrees:
             The :attr:`n_rows` of that state. If nothing was added since, nothing happens; so a
             caller may note it, extend, learn, and roll back if any of that fails.
         """
-        from mondrian_kernel._core.extend import undo
         from mondrian_kernel._core.refine import unrefine
 
         batch, t, done = self._batch, self._table, self._refined
+        self._frozen = None
         if n_rows == batch.tally[_ROWS]:
-            undo(
+            _kernels().undo(
                 t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
                 batch.saved_node, batch.saved_box, t.touched,
                 t.root, t.parent, t.left, t.right, t.lower, t.upper, t.count,
@@ -242,8 +256,8 @@ class OnlineTrees:
                 f"{batch.tally[_ROWS]} before the last batch."
             )
 
-    def deeper(self, lifetime: float) -> OnlineTrees:
-        r"""Return the trees with a later lifetime, which is a new rung; the lowest is dropped.
+    def deeper(self, lifetime: float, n_rungs: int | None = None) -> OnlineTrees:
+        r"""Return the trees with a later lifetime, which is a new rung.
 
         Nothing is cut at once, and the new rung has the cells of the one below. But where a row
         arrives in a leaf from now on, the clock of the leaf goes on to the new lifetime before the
@@ -260,6 +274,8 @@ class OnlineTrees:
         ----------
         lifetime : float
             The new lifetime, later than the present one.
+        n_rungs : int or None
+            Number of rungs to have at most, the lowest ones are dropped; as many as now if None.
 
         Returns
         -------
@@ -268,14 +284,40 @@ class OnlineTrees:
         """
         if not self.lifetime < lifetime < np.inf:
             raise ValueError(f"lifetime={lifetime} is not later than {self.lifetime}, and finite.")
-        t = self._table
+        t, last = self._table, self.rungs.size if n_rungs is None else n_rungs
         table = replace(
             t,
-            n_cells=np.concatenate([t.n_cells[1:], t.n_cells[-1:]]),
-            column=np.concatenate([t.column[1:], t.column[-1:]]),
+            n_cells=np.concatenate([t.n_cells, t.n_cells[-1:]])[-last:],
+            column=np.concatenate([t.column, t.column[-1:]])[-last:],
             touched=np.zeros_like(t.touched),
         )
-        return OnlineTrees(table, lifetime, np.append(self.rungs[1:], lifetime), self.seed)
+        return OnlineTrees(table, lifetime, np.append(self.rungs, lifetime)[-last:], self.seed)
+
+    def shallower(self) -> OnlineTrees:
+        """Return the trees stopped at the rung below their lifetime, which is then the last.
+
+        What has been cut later is whole again: these are trees that were never run any further.
+        Cells keep their numbers, nodes do not. Nothing is shared.
+        """
+        t, n = self._table, int(self._table.tally[_NODES])
+        lifetime, column, parent = float(self.rungs[-2]), t.column[:-1, :n], t.parent[:n]
+        kept = np.flatnonzero((parent < 0) | (column[-1, parent] < 0))
+        whole = column[-1, kept] >= 0
+        place = np.full(n + 1, -1, np.int32)  # of -1, the last one, too
+        place[kept] = np.arange(kept.size)
+        nodes: dict[str, Any] = {name: getattr(t, name)[kept] for name in (*_PER_NODE, "stop")}
+        nodes["stop"][whole & (nodes["left"] >= 0)] = lifetime
+        nodes["stop"] = np.minimum(nodes["stop"], lifetime)
+        for name in ("left", "right", "dim"):
+            nodes[name][whole] = -1
+        for name in ("loc", "time"):
+            nodes[name][whole] = np.inf
+        for name in ("left", "right", "parent"):
+            nodes[name] = place[nodes[name]]
+        stop = nodes.pop("stop")
+        trees = Trees(lifetime, place[t.root], **nodes)
+        column = np.ascontiguousarray(column[:, kept])
+        return OnlineTrees.from_trees(trees, self.seed, self.rungs[:-1], column, stop)
 
     @property
     def stop(self) -> FloatArray:
@@ -283,35 +325,33 @@ class OnlineTrees:
         return self._table.stop[: self._table.tally[_NODES]]
 
     @property
-    def origin(self) -> list[IntArray]:
+    def origin(self) -> tuple[IntArray, ...]:
         """Cells, at each rung, which the last batch has cut in two.
 
         The k-th entry is the old number of the k-th cell that it added by cutting one with rows;
         the other half keeps that number. They are the first that it added. See :meth:`deeper`.
         """
         if self._refined is None:
-            return [np.empty(0, np.int32)] * self.rungs.size
+            return (_NO_CELLS,) * self.rungs.size
         pairs = zip(self._refined.origin, self._refined.n_origin, strict=True)
-        return [origin[:n] for origin, n in pairs]
+        return tuple([origin[:n] for origin, n in pairs])
 
     def _refine(self, X: FloatArray, cap: int) -> None:
         from mondrian_kernel._core.refine import refine
 
         t, n = self._table, X.shape[0] * self._table.root.size
         done = self._refined = _Refined.start(n, t)
-        seed = np.uint64(self.seed) ^ np.float64(self.lifetime).view(np.uint64)
-        while done.progress[_DONE] < n:
+        while not refine(
+            X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
+            done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
+            t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
+            t.count, t.stop, t.column,
+        ):  # fmt: skip
             if t.tally[_NODES] + 2 > t.time.size:
                 t = self._table = t.doubled()
             if done.n_origin.max() == done.origin.shape[1]:
                 origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
                 done = self._refined = done._replace(origin=origin)
-            refine(
-                X, seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
-                done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
-                t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
-                t.count, t.stop, t.column,
-            )  # fmt: skip
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.
@@ -319,9 +359,13 @@ class OnlineTrees:
         They are valid until the next call of :meth:`extend`, which changes the arrays in place. A
         node's parent may stand behind it in the table.
         """
-        n = self._table.tally[_NODES]
-        nodes: dict[str, Any] = {name: getattr(self._table, name)[:n] for name in _PER_NODE}
-        return Trees(self.lifetime, self._table.root, **nodes)
+        if self._frozen is None:
+            t, n = self._table, int(self._table.tally[_NODES])
+            self._frozen = Trees(
+                self.lifetime, t.root, t.tree[:n], t.parent[:n], t.left[:n], t.right[:n],
+                t.dim[:n], t.loc[:n], t.time[:n], t.lower[:n], t.upper[:n], t.count[:n],
+            )  # fmt: skip
+        return self._frozen
 
     def snapshot(self) -> Trees:
         """Return the trees as they are, copied: valid for ever."""
@@ -357,17 +401,21 @@ class _Table:
 
     def doubled(self) -> _Table:
         """Return a table with room for twice the nodes in use, which are copied."""
-        n = int(self.tally[_NODES])
-        capacity = 2 * n + 64
+        return self.longer(2 * int(self.tally[_NODES]))
 
-        def longer(a: NDArray[Any]) -> NDArray[Any]:
-            b = np.zeros((capacity, *a.shape[1:]), a.dtype)
+    def longer(self, room: int) -> _Table:
+        """Return a table with room for so many nodes and some more; those in use are copied."""
+        n = int(self.tally[_NODES])
+
+        def copied(a: NDArray[Any]) -> NDArray[Any]:
+            b = np.empty((room + 64, *a.shape[1:]), a.dtype)
             b[:n] = a[:n]
             return b
 
-        column = np.zeros((self.column.shape[0], capacity), np.int32)
+        nodes = {name: copied(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
+        nodes["touched"][n:] = False
+        column = np.empty((self.column.shape[0], room + 64), np.int32)
         column[:, :n] = self.column[:, :n]
-        nodes = {name: longer(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
         return replace(self, column=column, **nodes)
 
 

@@ -132,8 +132,8 @@ def in_threads(
 
     ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece.
     """
-    workers = effective_n_jobs(n_jobs)
-    if workers == 1 or n <= 1 or work < _LITTLE:
+    workers = 1 if n <= 1 or work < _LITTLE else effective_n_jobs(n_jobs)
+    if workers == 1:
         return [run(0, n)]
     edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int)).tolist()
     with ThreadPoolExecutor(workers) as pool:

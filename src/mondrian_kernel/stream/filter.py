@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +17,13 @@ from mondrian_kernel.stream.cell_learner import CellLearner
 
 N_RECENT = 1024
 _FLAT = 1e6
+
+
+@cache
+def _kernels() -> Any:
+    from mondrian_kernel._core import filter as core
+
+    return core
 
 
 @dataclass(eq=False)
@@ -52,25 +62,28 @@ class Filter(CellLearner):
         Intercepts.
     b_variance : ndarray of shape (1,)
         Variance of the intercepts.
-    recent : ndarray of shape (at most 1024, K)
-        Errors of late rows before they were learnt from, in units of :math:`\sqrt{2\alpha v +
-        \alpha}`; only of the squared loss.
+    recent : ndarray of shape (2048, K)
+        Errors of rows before they were learnt from, in units of :math:`\sqrt{2\alpha v +
+        \alpha}`; only of the squared loss. A ring: row i has place i modulo 2048. The last 1024
+        count; the others are there if a batch is taken back.
     n_rows : ndarray of shape (1,), int64
         Number of rows taken.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from mondrian_kernel.stream.cell_learner import Lessons
     >>> from mondrian_kernel.stream.filter import Filter
-    >>> learner = Filter(n_outputs=1, loss="squared", alpha=0.1)
-    >>> cells = np.tile(np.array([[0, 1]], np.int32), (200, 1))
-    >>> losses = learner.learn(cells, 2, np.empty(0, int), np.full((200, 1), 3.0), np.ones(200))
-    >>> losses[[0, -1]].round(3)
+    >>> lessons = Lessons([Filter(n_outputs=1, loss="squared", alpha=0.1)])
+    >>> leaf, column = np.zeros((200, 2), np.int32), np.zeros((1, 1), np.int32)
+    >>> losses = lessons.teach(leaf, column, [1], (), np.full((200, 1), 3.0), np.ones(200))
+    >>> losses[0, [0, -1]].round(3)
     array([9., 0.])
     """
 
     _per_cell = {"W": 0.0, "P": 1.0}
-    _small = ("b", "b_variance", "recent", "n_rows")
+    _small = ("b", "b_variance", "n_rows")
+    _rings = ("recent",)
 
     n_outputs: int
     loss: str
@@ -87,8 +100,8 @@ class Filter(CellLearner):
         check_loss(self.loss)
         if self.b.size == 0:
             self.W, self.b = np.empty((0, self.n_outputs)), np.zeros(self.n_outputs)
-            n_recent = N_RECENT if self.loss == "squared" else 0
-            self.recent = np.full((n_recent, self.n_outputs), np.nan)
+            n_recent = 2 * N_RECENT if self.loss == "squared" else 0
+            self.recent = np.zeros((n_recent, self.n_outputs))
 
     def fresh(self) -> Filter:
         """Return a learner like this one that has seen nothing."""
@@ -127,36 +140,37 @@ class Filter(CellLearner):
         learner.b_variance[0] = n_trees / (curvature * counts.sum())
         return learner
 
-    def _take(self, cells: IntArray, Y: FloatArray, sample_weight: FloatArray) -> FloatArray:
-        from mondrian_kernel._core.filter import HINGE, LOGISTIC, SOFTMAX, SQUARED, learn
-
-        code = SQUARED if self.loss == "squared" else HINGE
-        if self.loss == "log_loss":
-            code = LOGISTIC if self.n_outputs == 1 else SOFTMAX
-        n = Y.shape[0]
-        scores, spreads, losses = np.empty_like(Y), np.empty(n), np.empty(n)
-        learn(
-            cells, Y, sample_weight, code, 0.5 / self.alpha, self.W, self.P, self.b,
-            self.b_variance, scores, spreads, losses,
-        )  # fmt: skip
-        if self.loss == "squared":
-            last = np.arange(max(0, n - N_RECENT), n)
-            # The first row only finds the intercept: what it is off by says nothing.
-            last = last[last + self.n_rows[0] > 0]
-            scale = np.sqrt(2.0 * self.alpha * spreads[last] + self.alpha)
-            place = (self.n_rows[0] + last) % N_RECENT
-            self.recent[place] = (Y[last] - scores[last]) / scale[:, None]
-        self.n_rows[0] += n
-        return losses
+    def take(
+        self,
+        leaf: IntArray,
+        column: IntArray,
+        Y: FloatArray,
+        sample_weight: FloatArray,
+        per_cell: Sequence[tuple[FloatArray, ...]],
+        small: Sequence[NDArray[Any]],
+        losses: FloatArray,
+    ) -> None:
+        """Let all rungs take rows; see :class:`Lessons`."""
+        core = _kernels()
+        code = core.CODES[self.loss]
+        if code == core.LOGISTIC and self.n_outputs > 1:
+            code = core.SOFTMAX
+        core.learn(leaf, column, Y, sample_weight, code, self.alpha, *per_cell, *small, losses)
 
     def standard_errors(self) -> FloatArray:
         """Return the absolute errors of late rows, standardised: (n, K); 0 before there are any."""
-        seen = np.abs(self.recent[~np.isnan(self.recent[:, 0])])
-        return seen if seen.shape[0] else np.zeros((1, self.n_outputs))
+        n = int(self.n_rows[0])
+        # The first row only finds the intercept: what it is off by says nothing.
+        late = np.arange(max(1, n - N_RECENT), n)
+        if late.size == 0:
+            return np.zeros((1, self.n_outputs))
+        errors: FloatArray = np.abs(self.recent[late % self.recent.shape[0]])
+        return errors
 
     def signal(self) -> FloatArray:
         """Variance σ² under which late errors are likeliest, (K,)."""
-        variance: FloatArray = (self.standard_errors() ** 2).mean(axis=0)
+        variance = np.empty(self.n_outputs)
+        _kernels().late_squares(self.recent, self.n_rows[0], N_RECENT, variance)
         return variance
 
     def __call__(self, Phi: sparse.csr_matrix) -> FloatArray:

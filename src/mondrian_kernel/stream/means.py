@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel.partition.trees import FloatArray, IntArray
@@ -43,11 +46,14 @@ class Means(CellLearner):
     Examples
     --------
     >>> import numpy as np
+    >>> from mondrian_kernel.stream.cell_learner import Lessons
     >>> from mondrian_kernel.stream.means import Means
     >>> learner = Means(n_outputs=1, alpha=0.0, centre=True)
-    >>> cells, y = np.array([[0, 1], [0, 2]], np.int32), np.array([[1.0], [2.0]])
-    >>> losses = learner.learn(cells, 3, np.empty(0, int), y, np.ones(2))
-    >>> learner.scores(cells, np.ones((2, 2))).ravel()
+    >>> leaf, column = np.array([[0, 1], [0, 2]], np.int32), np.array([[0, 1, 2]], np.int32)
+    >>> losses = Lessons([learner]).teach(
+    ...     leaf, column, [3], (), np.array([[1.0], [2.0]]), np.ones(2)
+    ... )
+    >>> learner.scores(column[0][leaf], np.ones((2, 2))).ravel()
     array([1.25, 1.75])
     """
 
@@ -89,20 +95,26 @@ class Means(CellLearner):
         """Return a learner like this one that has seen nothing."""
         return Means(self.n_outputs, self.alpha, self.centre)
 
-    def _take(self, cells: IntArray, Y: FloatArray, sample_weight: FloatArray) -> FloatArray:
-        from mondrian_kernel._core.filter import learn_means
+    def take(
+        self,
+        leaf: IntArray,
+        column: IntArray,
+        Y: FloatArray,
+        sample_weight: FloatArray,
+        per_cell: Sequence[tuple[FloatArray, ...]],
+        small: Sequence[NDArray[Any]],
+        losses: FloatArray,
+    ) -> None:
+        """Let all rungs take rows; see :class:`Lessons`."""
+        from mondrian_kernel._core.means import learn_means
 
-        scores = np.empty_like(Y)
         learn_means(
-            cells, Y, sample_weight, self.alpha, self.centre, self.sums, self.counts, self.totals,
-            scores,
-        )  # fmt: skip
-        losses: FloatArray = ((Y - scores) ** 2).sum(axis=1)
-        return losses
+            leaf, column, Y, sample_weight, self.alpha, self.centre, *per_cell, *small, losses
+        )
 
     def scores(self, cells: IntArray, values: FloatArray) -> FloatArray:
         """Scores (n, K) of rows that lie in ``cells`` (n, M) with these probabilities."""
-        from mondrian_kernel._core.filter import average_means
+        from mondrian_kernel._core.means import average_means
 
         out = np.empty((cells.shape[0], self.n_outputs))
         average_means(

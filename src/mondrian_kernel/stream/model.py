@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
@@ -23,11 +23,13 @@ _TREES = 100
 
 
 def check_new(model: Any, X: ArrayLike) -> FloatArray:
-    """Validate rows to predict.
+    """Validate rows to predict with a model, which must be fitted.
 
     What is plain already is only looked at for its values: scikit-learn's own checks, which find
     out what else it could be, take longer than a prediction of one row.
     """
+    if "features_" not in model.__dict__:
+        check_is_fitted(model)
     if _is_plain(model, X):
         return X  # type: ignore[return-value]
     rows: FloatArray = validate_data(model, X, reset=False, dtype=np.float64, order="C")
@@ -37,7 +39,12 @@ def check_new(model: Any, X: ArrayLike) -> FloatArray:
 def check_stream(
     model: Any, X: ArrayLike, y: ArrayLike, *, first: bool, **options: Any
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """Validate rows and targets to learn from, as :func:`check_new` does."""
+    """Validate rows and targets to learn from, as :func:`check_new` does; at first parameters too.
+
+    This is what scikit-learn's decorator of ``partial_fit`` does, which takes as long as a row.
+    """
+    if first:
+        model._validate_params()
     if isinstance(X, list) and isinstance(y, list):
         X, y = np.array(X), np.array(y)
     if not first and _is_plain(model, X):
@@ -66,7 +73,10 @@ def stream_rows(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rows whose weight is not zero, with their weights."""
     rows, Y, weight = with_weight(rows, Y, weight)
-    return rows, np.ascontiguousarray(Y), np.ones(rows.shape[0]) if weight is None else weight
+    if weight is None:
+        weight = np.empty(rows.shape[0])
+        weight.fill(1.0)
+    return rows, np.ascontiguousarray(Y), weight
 
 
 def stream_trees(model: Any) -> int:
@@ -108,18 +118,16 @@ def all_or_nothing(model: Any, undo: Callable[[], None]) -> Iterator[None]:
     """If anything fails, undo what was learnt and put the model back as it was."""
     before = dict(model.__dict__)
     features: MondrianFeatures | None = before.get("features_")
-    online, rung = None, 0
-    if features is not None and "_online" in features.__dict__:
-        online = features._online
-        rung = int(np.flatnonzero(online.rungs == features.lifetime_)[0])
+    shown = {} if features is None else dict(features.__dict__)
     try:
         yield
     except BaseException:
         undo()
         model.__dict__.clear()
         model.__dict__.update(before)
-        if features is not None and online is not None:
-            features._follow(online, rung)
+        if features is not None and "_online" in shown:
+            online = shown["_online"]
+            features._follow(online, int(np.flatnonzero(online.rungs == shown["lifetime_"])[0]))
         raise
 
 

@@ -26,7 +26,7 @@ from mondrian_kernel.stream.model import (
     stream_rows,
     stream_trees,
 )
-from mondrian_kernel.stream.stream import STREAM_ALPHA, WARM_UP, Stream, rows_per_cell
+from mondrian_kernel.stream.stream import STREAM_ALPHA, WARM_UP, Stream, last_build, rows_per_cell
 
 _TOO_MANY = (
     f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates: from now on each row "
@@ -58,7 +58,7 @@ def learn_regression(
     auto = isinstance(model.lifetime, str)
     too_many = stream is None and _exact_size(model, rows.shape[0]) > EXACT_SIZE
     if too_many and not (first and auto):
-        warnings.warn(_TOO_MANY, UserWarning, stacklevel=4)
+        warnings.warn(_TOO_MANY, UserWarning, stacklevel=3)
     if first and (auto or too_many):
         blank = Filter(Y.shape[1], "squared", _alpha(model))
         stream = begin_stream(model, blank, rows.shape[1])
@@ -89,7 +89,7 @@ def _forgetting(model: Any) -> Stream:
     )  # fmt: skip
     # Until late rows have errors of their own: normal ones of the variance of the fit.
     scores = ndtri((np.arange(N_RECENT) * 619 % N_RECENT + 0.5) / N_RECENT)
-    learner.recent = scores[:, None] * np.sqrt(model._signal)
+    learner.recent = np.tile(scores[:, None] * np.sqrt(model._signal), (2, 1))
     learner.n_rows[0] = model._leaf.shape[0]
     return continue_stream(model, learner)
 
@@ -122,7 +122,7 @@ def _learn_exactly(
 ) -> None:
     """Extend the trees and the factor of the ridge problem by rows.
 
-    A scale that is to be taken from the rows is taken anew at 1, 2, 4, ... and 1024 rows, as in a
+    A scale that is to be taken from the rows is taken anew at 1, 4, 16, ... and 1024 rows, as in a
     :class:`Stream`, and all is begun again with it; until then the rows are kept.
     """
     first = not hasattr(model, "features_")
@@ -132,7 +132,7 @@ def _learn_exactly(
         kept = rows.copy()  # the caller's array may change
     elif kept is not None:
         n_before, kept = kept.shape[0], np.concatenate([kept, rows])
-        begins = _power(kept.shape[0]) > _power(n_before)
+        begins = last_build(kept.shape[0]) > last_build(n_before)
         if begins:
             rows, Y = kept, np.concatenate([model._Y, Y])
             s = np.concatenate([model._weight, s])
@@ -151,7 +151,7 @@ def _begin_exactly(
     one_output: bool,
 ) -> None:
     n_trees = stream_trees(model)
-    n = rows.shape[0] if kept is None else _power(rows.shape[0])
+    n = rows.shape[0] if kept is None else last_build(rows.shape[0])
     scale = dim_scale(model.scale, rows[:n], s[:n])
     alpha = _alpha(model)
     seed = draw_seed(model.random_state)
@@ -212,8 +212,3 @@ def _show_exact(
         _kept=None if kept is None or kept.shape[0] >= WARM_UP else kept,
         log_marginal_likelihood_=fit.evidence, **shown, **attributes,
     )  # fmt: skip
-
-
-def _power(n: int) -> int:
-    """Largest power of two up to n rows, and up to the end of the warm-up."""
-    return int(min(2 ** (n.bit_length() - 1), WARM_UP))

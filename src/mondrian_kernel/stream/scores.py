@@ -12,17 +12,18 @@ def linear_scores(
     features: MondrianFeatures, rows: FloatArray, W: FloatArray, b: FloatArray
 ) -> FloatArray:
     """Scores b + Wᵀφ(x) of valid rows (n, D) under weights (C, K), of shape (n, K)."""
-    from mondrian_kernel._core.filter import linear_scores
+    from mondrian_kernel._core.scores import linear_scores
 
-    cells, log_stay = cells_of(features, rows)
-    scores = np.empty((rows.shape[0], b.size))
-    W = np.ascontiguousarray(W)
-    in_threads(
-        lambda i, j: linear_scores(cells[i:j], log_stay[i:j], W, b, scores[i:j]),
-        rows.shape[0],
-        features.n_jobs,
-        work=cells.size * b.size,
-    )
+    t, lifetime, column = features.trees_, features.lifetime_, features._cells.column
+    scores, W = np.empty((rows.shape[0], b.size)), np.ascontiguousarray(W)
+
+    def run(begin: int, end: int) -> None:
+        linear_scores(
+            rows[begin:end], t.root, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower,
+            t.upper, lifetime, column, W, b, scores[begin:end],
+        )  # fmt: skip
+
+    in_threads(run, rows.shape[0], features.n_jobs, work=10 * rows.shape[0] * t.n_trees)
     return scores
 
 

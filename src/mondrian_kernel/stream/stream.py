@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from mondrian_kernel.features import MondrianFeatures, check_more_ranges
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.stream.cell_learner import Lessons, kernels
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.means import Means
 
@@ -20,6 +21,8 @@ WARM_UP = 1024
 WINDOW = 1024
 # Times the inverse of the sum of the standard deviations of the dims.
 FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+# Rungs above the best that are looked at.
+ABOVE = 2
 
 _Rows = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -28,23 +31,25 @@ _Rows = tuple[FloatArray, FloatArray, FloatArray]
 class Stream:
     r"""What was learnt from the rows of a stream, which are taken once and forgotten: mutable.
 
-    *Width.* Where no lifetime is given a ladder of five lives on the same trees, each twice the one
-    below, with a learner on each. A row costs what it costs at the top, where it is put into the
-    trees, and O(M) for each rung. The rung that predicts is the one with the least loss on rows
-    that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over about
-    1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs: the
-    trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts with
-    the weights of the one below, and the lowest rung is dropped; not any more, however, when there
-    are ``max_cells`` cells.
+    *Width.* Where no lifetime is given a ladder of at most five lives on the same trees, each twice
+    the one below, with a learner on each. A row costs what it costs at the top, where it is put
+    into the trees, and O(M) for each rung. The rung that predicts is the one with the least loss on
+    rows that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over
+    about 1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs:
+    the trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts
+    with the weights of the one below, and the lowest of six rungs is dropped; not any more,
+    however, when there are ``max_cells`` cells. And when the best is three rungs or more below the
+    top, the top is dropped: its many cells, which take the time and the memory, are of no use, and
+    the trees are as if they had never been run so far (:meth:`OnlineTrees.shallower`).
 
     *Scale.* Trees need inputs on a scale that stays. If it is to be taken from the rows, or the
-    ladder is, the first 1024 rows are kept. At 1, 2, 4, ... and 1024 rows both are taken anew from
-    all rows so far, which are then learnt again from the beginning; then both stand and the rows
-    are forgotten.
+    ladder is, the first 1024 rows are kept. At 1, 4, 16, 64, 256 and 1024 rows both are taken anew
+    from all rows so far, which are then learnt again from the beginning; then both stand and the
+    rows are forgotten.
 
-    What is learnt depends on the rows in their order and, as long as the ladder does not climb, not
-    on how they are split into batches. It climbs at the end of a batch, of a part of 1024 rows if
-    the batch is larger.
+    What is learnt depends on the rows in their order and, as long as no rung is put on or dropped,
+    not on how they are split into batches. Rungs change at the end of a batch, of a part of 1024
+    rows if the batch is larger.
 
     Parameters
     ----------
@@ -65,7 +70,8 @@ class Stream:
     scale : ndarray of shape (D,)
         What inputs are divided by at present.
     kept : tuple of ndarrays or None
-        Rows, targets and weights while the scale may change.
+        Rows, targets and weights while the scale may change: the first ``n_rows`` of each, which
+        are followed by room for more.
     n_rows : int
         Number of rows learnt from.
     """
@@ -143,23 +149,24 @@ class Stream:
             that was.
         """
         self.__dict__.pop("_before", None)  # the batch before is not to be taken back any more
-        n = X.shape[0]
-        rows = (X, Y, sample_weight)
+        n, rows = X.shape[0], (X, Y, sample_weight)
         if self.kept is None and n <= WINDOW:
-            self._take(rows, max_cells, None)
+            self._take(rows, max_cells)
             return self
-        if self.kept is not None and self.n_rows + n < 2 ** self.n_rows.bit_length():
-            self._take(rows, max_cells, _joined(self.kept, rows))
+        if self.kept is None:
+            new = copy.deepcopy(self)
+        elif last_build(self.n_rows + n) == last_build(self.n_rows):
+            for kept, part in zip(self.kept, rows, strict=True):
+                kept[self.n_rows : self.n_rows + n] = part
+            self._take(rows, max_cells)
             return self
-        new = copy.deepcopy(self)
-        if new.kept is not None:
-            rows = _joined(new.kept, rows)
-            n_first = min(2 ** (rows[0].shape[0].bit_length() - 1), WARM_UP)
-            new.kept = rows if n_first < WARM_UP else None
-            new._build(_part(rows, 0, n_first), max_cells)
+        else:
+            rows = _joined(_part(self.kept, 0, self.n_rows), rows)
+            n_first = last_build(rows[0].shape[0])
+            new = self._built(rows, n_first, max_cells)
             rows = _part(rows, n_first, None)
         for begin in range(0, rows[0].shape[0], WINDOW):
-            new._take(_part(rows, begin, begin + WINDOW), max_cells, new.kept)
+            new._take(_part(rows, begin, begin + WINDOW), max_cells)
         return new
 
     def rollback(self) -> None:
@@ -167,16 +174,15 @@ class Stream:
         before = self.__dict__.pop("_before", None)
         if before is None:
             return
-        online, n_rows, state = before
+        online, n_rows, lessons, state = before
+        lessons.rollback()
         online.rollback(n_rows)
-        for learner in state["learners"]:
-            learner.rollback()
-        self._show(online, **state)
+        self._show(online, _lessons=lessons, **state)
 
     @property
     def best(self) -> int:
         """The rung that predicts."""
-        return int(np.argmin(self.error))
+        return int(self.error.argmin())
 
     @property
     def learner(self) -> Any:
@@ -201,50 +207,64 @@ class Stream:
             rungs=online.rungs, **state,
         )  # fmt: skip
 
-    def _build(self, rows: _Rows, max_cells: int | None) -> None:
-        """Take scale and ladder from rows and learn from them, from the beginning."""
-        X, _, sample_weight = rows
-        self.scale = dim_scale(self.scale_rule, X, sample_weight)
+    def _built(self, rows: _Rows, n_first: int, max_cells: int | None) -> Stream:
+        """Return a stream whose scale and ladder are those of the first rows, which it has learnt.
+
+        It keeps all rows if scale and ladder are to be taken anew.
+        """
+        X, Y, sample_weight = _part(rows, 0, n_first)
+        scale = dim_scale(self.scale_rule, X, sample_weight)
         rungs = np.array([self.lifetime])
         if self.lifetime is None:
-            spread = (X / self.scale).std(axis=0).sum()
+            spread = (X / scale).std(axis=0).sum()
             rungs = FIRST_RUNGS / (spread if spread > 0 else 1.0)
-        n_trees = self.trees.n_trees
-        self._show(OnlineTrees.empty(X.shape[1], n_trees, float(rungs[-1]), self.seed, rungs))
-        self.learners = [self.blank.fresh() for _ in rungs]
-        self.error, self.n_rows = np.zeros(rungs.size), 0
-        self._take(rows, max_cells, self.kept)
+        kept = _with_room(rows, 4 * n_first) if n_first < WARM_UP else None
+        learners = [self.blank.fresh() for _ in rungs]
+        error = np.zeros(rungs.size)
+        new = replace(self, learners=learners, error=error, scale=scale, kept=kept, n_rows=0)
+        old = self.trees
+        online = OnlineTrees.empty(
+            X.shape[1], old.n_trees, float(rungs[-1]), self.seed, rungs, room=2 * old.time.size
+        )
+        new._show(online)
+        new._take((X, Y, sample_weight), max_cells)
+        return new
 
-    def _take(self, rows: _Rows, max_cells: int | None, kept: _Rows | None) -> None:
+    def _take(self, rows: _Rows, max_cells: int | None) -> None:
         """Learn from rows; if anything fails, nothing has changed."""
-        from mondrian_kernel._core.filter import forget
-
         X, Y, sample_weight = rows
         X = X / self.scale
         check_more_ranges(self.trees, X)
-        online, error, n_rows = self.online, self.error.copy(), self.n_rows + X.shape[0]
-        state = {name: getattr(self, name) for name in ("error", "n_rows", "kept", "learners")}
-        for learner in self.learners:
-            learner.commit()
-        self._before = online, online.n_rows, state
+        online, error, n_before = self.online, self.error.copy(), self.n_rows
+        lessons = self.__dict__.get("_lessons")
+        if lessons is None:
+            lessons = Lessons(self.learners)
+        lessons.commit()
+        state = {"error": self.error, "n_rows": n_before, "learners": self.learners}
+        self._before = online, online.n_rows, lessons, state
         try:
             leaf = online.extend(X, max_cells)
-            at_rung = zip(online.column, online.n_cells.tolist(), online.origin, strict=True)
-            losses = [
-                learner.learn(column[leaf], n_cells, origin, Y, sample_weight)
-                for learner, (column, n_cells, origin) in zip(self.learners, at_rung, strict=False)
-            ]
-            forget(np.array(losses), self.n_rows, WINDOW, error)
-            new = online, self.learners, error
-            if self.lifetime is None and n_rows // WINDOW > self.n_rows // WINDOW:
-                new = _climbed(*new, max_cells)
-            self._show(new[0], learners=new[1], error=new[2], n_rows=n_rows, kept=kept)
+            losses = lessons.teach(
+                leaf, online.column, online.n_cells.tolist(), online.origin, Y, sample_weight
+            )
+            kernels().forget(losses, n_before, WINDOW, error)
+            n_rows = n_before + leaf.shape[0]
+            new = {"error": error, "n_rows": n_rows, "_lessons": lessons}
+            if self.lifetime is None and n_rows // WINDOW > n_before // WINDOW:
+                online, changes = _moved(online, self.learners, error, max_cells)
+                new |= changes
+            self._show(online, **new)
         except BaseException:
             self.rollback()
             raise
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def last_build(n_rows: int) -> int:
+    """Return how many of the rows scale and ladder are taken from: a power of four, or 0."""
+    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
 
 
 def rows_per_cell(features: MondrianFeatures) -> FloatArray:
@@ -256,21 +276,35 @@ def rows_per_cell(features: MondrianFeatures) -> FloatArray:
     return counts
 
 
-def _climbed(
+def _moved(
     online: OnlineTrees, learners: list[Any], error: FloatArray, max_cells: int | None
-) -> tuple[OnlineTrees, list[Any], FloatArray]:
-    """Where the top rung is the best, put one above it and drop the lowest."""
-    top = len(learners) - 1
+) -> tuple[OnlineTrees, dict[str, Any]]:
+    """Put a rung above the top where that is the best, drop it where it is far from the best.
+
+    Returns the trees and what changes.
+    """
+    top, best = len(learners) - 1, int(error.argmin())
     full = max_cells is not None and online.n_cells[top] >= max_cells
-    if full or int(np.argmin(error)) != top:
-        return online, learners, error
-    new = copy.deepcopy(learners[top])
-    above = online.deeper(2.0 * online.lifetime)
-    return above, [*learners[1:], new], np.append(error[1:], error[top])
+    if best == top and not full:
+        online = online.deeper(2.0 * online.lifetime, FIRST_RUNGS.size)
+        learners = [*learners, copy.deepcopy(learners[top])][-FIRST_RUNGS.size :]
+        error = np.append(error, error[top])[-FIRST_RUNGS.size :]
+    elif best < top - ABOVE:
+        online, learners, error = online.shallower(), learners[:top], error[:top].copy()
+    else:
+        return online, {}
+    return online, {"learners": learners, "error": error, "_lessons": Lessons(learners)}
 
 
 def _joined(a: _Rows, b: _Rows) -> Any:
     return tuple(np.concatenate(parts) for parts in zip(a, b, strict=True))
+
+
+def _with_room(rows: _Rows, n: int) -> Any:
+    """Copy rows to arrays of n rows."""
+    return tuple(
+        np.concatenate([part, np.zeros((n - part.shape[0], *part.shape[1:]))]) for part in rows
+    )
 
 
 def _part(rows: _Rows, begin: int, end: int | None) -> Any:
