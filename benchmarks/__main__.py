@@ -15,6 +15,7 @@ PARTS = {
     "path": "the lifetime path beside one exact kernel ridge; every cut; growth with the rows",
     "width": "searches for the width: time to within 1 % of the best held-out error",
     "end_to_end": "regressor and classifier with defaults beside what one would pick instead",
+    "trees": "error and time of the regressor against the number of trees",
     "streams": "learning row by row beside river's forests",
     "growth": "time and memory against rows, trees, dims and cells",
     "cold_start": "imports, first calls, the command line",
@@ -39,7 +40,7 @@ def main():
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="small sizes, under three minutes")
     parser.add_argument("--splits", type=int, help="of a data set, end to end; default: by size")
-    parser.add_argument("--rows", type=int, help="to learn from at most, end to end")
+    parser.add_argument("--rows", type=int, help="to learn from at most, end to end and in streams")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
     arguments = parser.parse_args()

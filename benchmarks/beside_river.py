@@ -42,7 +42,7 @@ def beside(run, river):
 
 def measure(run):
     section = run.section("streams")
-    n_rows = QUICK_ROWS if run.quick else MAX_ROWS
+    n_rows = QUICK_ROWS if run.quick else run.rows or MAX_ROWS
     folder = str(run.data)
     for name in ("phishing", "elec2") if run.quick else STREAMS:
         river = in_child(run_river, folder, name, n_rows, "AMF", TREES)

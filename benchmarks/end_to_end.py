@@ -48,7 +48,7 @@ def n_splits(run, n_rows):
 
 def measure(run):
     section = run.section("end_to_end")
-    threads, limit, max_train = (1, 10, 300) if run.quick else (2, 300, 10_000)
+    threads, limit, max_train = (1, 10, 300) if run.quick else (2, 300, 8_000)
     max_train = run.rows or max_train
     section.put(threads, "threads")
     for name in data.names(run.data)[: 4 if run.quick else None]:

@@ -172,6 +172,19 @@ def path_rows(results):
     )
 
 
+def trees(results):
+    """Error, and seconds to fit, against the number of trees."""
+    sets = results["trees"]["sets"]
+    numbers = list(next(iter(sets.values()))["trees"])
+    rows = [
+        [name, found["rows"], found["auto"],
+         *(f"{found['trees'][m]['error']:.3f} ({seconds(found['trees'][m]['fit']['cpu_seconds'])})"
+           for m in numbers)]
+        for name, found in sets.items()
+    ]  # fmt: skip
+    return table(["data", "rows", "auto", *(f"{m} trees" for m in numbers)], rows)
+
+
 def streams(results):
     """Streams beside river's forests of ten trees."""
     section = results["streams"]
@@ -311,7 +324,7 @@ TABLES = {
     "accuracy": accuracy, "classification": classification, "ranks": ranks, "costs": costs,
     "speed": speed, "features": features, "path": path, "path_rows": path_rows, "width": width,
     "streams": streams, "long_stream": long_stream, "growth": growth, "cold_start": cold_start,
-    "time_spent": time_spent,
+    "time_spent": time_spent, "trees": trees,
 }  # fmt: skip
 
 

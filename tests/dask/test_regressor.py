@@ -166,11 +166,11 @@ def test_far_from_zero_no_digits_are_lost():
 
 
 def test_as_many_trees_as_in_one_place(monkeypatch):
-    monkeypatch.setattr(tree_number, "_MOST", 30)
     monkeypatch.setattr(tree_number, "_LEAST", 5)
-    one = MondrianKernelRegressor(0.5, 0.05, max_cells=200, random_state=5).fit(ROWS, TARGETS)
-    blocks = DaskMondrianKernelRegressor(0.5, 0.05, max_cells=200, random_state=5)
+    monkeypatch.setattr(tree_number, "_BYTES", 3e5)
+    one = MondrianKernelRegressor(0.5, 0.05, random_state=5).fit(ROWS, TARGETS)
+    blocks = DaskMondrianKernelRegressor(0.5, 0.05, random_state=5)
     blocks.fit(in_chunks(ROWS, 3), in_chunks(TARGETS, 3))
-    assert 5 < blocks.features_.n_estimators < 30
+    assert 5 < blocks.features_.n_estimators < 200
     assert blocks.features_.n_estimators == one.features_.n_estimators
     assert_allclose(blocks.predict(NEW), one.predict(NEW), rtol=1e-8)

@@ -15,16 +15,17 @@ def linear_scores(
     ``column`` int32 (n_nodes,) numbers the cells at ``lifetime``, ``W`` (C, K) are their weights.
     """
     n_rows, n_outputs = scores.shape
-    node_of, log_stay = np.empty((n_rows, 1), np.int32), np.empty((n_rows, 1))
+    node_of, log_stay = np.empty((n_rows, 1), np.int32), np.empty((n_rows, 1, 1))
+    lifetimes = np.array([lifetime])
     scores[:] = 0.0
     for m in range(root.size):
         walk(
-            X, root[m : m + 1], parent, left, right, dim, loc, time, lower, upper, lifetime,
+            X, root[m : m + 1], parent, left, right, dim, loc, time, lower, upper, lifetimes,
             node_of, log_stay,
         )  # fmt: skip
         for i in range(n_rows):
             c = column[node_of[i, 0]]
-            value = np.exp(log_stay[i, 0]) if log_stay[i, 0] < 0.0 else 1.0
+            value = np.exp(log_stay[i, 0, 0]) if log_stay[i, 0, 0] < 0.0 else 1.0
             for k in range(n_outputs):
                 scores[i, k] += value * W[c, k]
     for i in range(n_rows):
