@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -99,7 +98,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
-        Log-likelihood of y at these; estimated where rows and cells are both above 8000.
+        Log-likelihood of y at these, made when first asked for; estimated where rows and cells are
+        both above 8000.
     posterior_ : LifetimePosterior
         Only with ``lifetime="average"``: the posterior over λ, its prior uniform in ln λ on
         ``path_``. ``lifetime_``, ``coef_`` and so on are then those of the likeliest lifetime.
@@ -425,10 +425,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             for t in range(mean.shape[1])
         ]
         return np.stack(draws, axis=1)
-
-    def _transform(self, X: ArrayLike) -> sparse.csr_matrix:
-        rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return self.features_.transform(rows / self.scale_)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values

@@ -128,23 +128,6 @@ def test_splitting_later_equals_weights_split_from_the_start():
     assert_array_equal(one.scores(cells), two.scores(twin))
 
 
-def test_widening_appends_zeros_and_changes_nothing_else():
-    cells, _, n_cells, Phi = features()
-    _, Y = targets(Phi, "squared", 2)
-    narrow, wide = SgdState(n_cells, 1, "squared", 0.1), SgdState(5, 1, "squared", 0.1)
-    wide.widen(n_cells)
-    narrow.run(cells, Y)
-    wide.run(cells, Y)
-    assert_array_equal(wide.W_mean, narrow.W_mean)
-    before = wide.scores(cells)
-    wide.widen(n_cells + 3)
-    assert wide.n_cells == n_cells + 3
-    assert_array_equal(wide.W_mean[n_cells:], 0.0)
-    assert_array_equal(wide.scores(cells), before)
-    wide.widen(2)
-    assert wide.n_cells == n_cells + 3
-
-
 def test_a_stream_in_batches_is_the_stream_at_once():
     cells, _, n_cells, Phi = features()
     _, Y = targets(Phi, "log_loss", 3)

@@ -49,6 +49,16 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
         assert len(fitted) <= 40
 
 
+@pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
+def test_only_errors_have_slack(criterion, slack, monkeypatch):
+    """A share of a likelihood would be many nats."""
+    monkeypatch.setattr(module, "_EXACT_ROWS", 10)
+    X = rng.uniform(size=(60, 2))
+    options = OPTIONS | {"criterion": criterion}
+    _, _, path = choose_width(X, X[:, :1], None, 0, lifetime="auto", alpha="auto", **options)
+    assert path.slack == slack
+
+
 def test_copies_are_left_out_together_where_rows_are_few(seen):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     choose_width(rows, rows[:, :1], None, 0, lifetime="auto", alpha="auto", **OPTIONS)

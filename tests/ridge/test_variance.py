@@ -9,7 +9,6 @@ import mondrian_kernel.ridge.variance as module
 from mondrian_kernel.ridge.solve import centred_targets, solve
 from mondrian_kernel.ridge.variance import (
     PredictiveVariance,
-    predictive_variance,
     signal_variance,
 )
 from ridge_problem import random_problem
@@ -54,14 +53,14 @@ class TestAgainstBruteForce:
     def test_factor(self, name, centre, alpha):
         problem, design = PROBLEMS[name], PROBLEMS[name].design(centre).level(-1)
         Phi_new = new_rows(problem)
-        variance = predictive_variance(design, alpha, Phi_new)
+        variance = PredictiveVariance(design, alpha)(Phi_new)
         assert_allclose(variance, brute_force(problem, alpha, centre, Phi_new), rtol=1e-9)
 
     def test_conjugate_gradients_from_above(self, name, centre, alpha, monkeypatch):
         monkeypatch.setattr(module, "DENSE_SIZE", 0)
         problem, design = PROBLEMS[name], PROBLEMS[name].design(centre).level(-1)
         Phi_new = new_rows(problem)
-        ratio = predictive_variance(design, alpha, Phi_new)
+        ratio = PredictiveVariance(design, alpha)(Phi_new)
         ratio /= brute_force(problem, alpha, centre, Phi_new)
         assert ratio.min() > 1 - 1e-9
         assert ratio.max() < 1 + 2e-6
@@ -97,7 +96,7 @@ def test_never_negative_even_where_rounding_rules(name, dense_size, monkeypatch)
     problem = PROBLEMS[name]
     fitted = sparse.csr_matrix(problem.Phi())
     for alpha in (1e-9, 1e-11):
-        variance = predictive_variance(problem.design(True).level(-1), alpha, fitted)
+        variance = PredictiveVariance(problem.design(True).level(-1), alpha)(fitted)
         assert variance.min() > 0
         assert variance.max() < 1e-3
 
@@ -105,8 +104,8 @@ def test_never_negative_even_where_rounding_rules(name, dense_size, monkeypatch)
 def test_far_away_the_variance_is_that_of_the_prior():
     problem = PROBLEMS["few cells"]
     nothing = sparse.csr_matrix((2, 24))
-    assert_array_equal(predictive_variance(problem.design(False).level(-1), 0.1, nothing), 1.0)
-    assert np.all(predictive_variance(problem.design(True).level(-1), 0.1, nothing) > 1.0)
+    assert_array_equal(PredictiveVariance(problem.design(False).level(-1), 0.1)(nothing), 1.0)
+    assert np.all(PredictiveVariance(problem.design(True).level(-1), 0.1)(nothing) > 1.0)
 
 
 @pytest.mark.parametrize("centre", [False, True])

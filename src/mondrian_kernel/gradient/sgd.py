@@ -174,13 +174,6 @@ class SgdState:
         self._U, self._V = inherit(self._U, parent_of), inherit(self._V, parent_of)
         self.n_cells = len(parent_of)
 
-    def widen(self, n_cells: int) -> None:
-        """Append columns of weight 0 up to ``n_cells``; arrays grow by doubling."""
-        if n_cells > self._U.shape[0]:
-            more = np.zeros((max(n_cells, 2 * self._U.shape[0]) - self._U.shape[0], self.n_outputs))
-            self._U, self._V = np.concatenate([self._U, more]), np.concatenate([self._V, more])
-        self.n_cells = max(self.n_cells, n_cells)
-
     def restart(self) -> None:
         """Begin a new average, and the schedule of steps, at the average so far."""
         self._U, self.b = np.array(self.W_mean), np.array(self.b_mean)

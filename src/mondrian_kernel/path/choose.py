@@ -115,7 +115,7 @@ def choose_width(
         None if alpha == "auto" else alphas,
         window,
     )
-    if not exact:
+    if criterion == "holdout" and not exact:
         found = replace(found, slack=_ABOUT)
     return found.best_lifetime, found.best_alpha, found
 

@@ -137,11 +137,6 @@ class PredictiveVariance:
         return _conjugate_gradients(self._design, self._alpha, cross, centred, missing)
 
 
-def predictive_variance(design: Design, alpha: float, Phi_new: sparse.csr_matrix) -> FloatArray:
-    """Variance of f at new rows in units of σ², once; see :class:`PredictiveVariance`."""
-    return PredictiveVariance(design, alpha)(Phi_new)
-
-
 def signal_variance(design: Design, target: FloatArray, dual: FloatArray) -> FloatArray:
     """Variance σ² under which the targets are likeliest, ``yᵀ(K + αI)⁻¹y / n``, of shape (T,).
 
