@@ -7,10 +7,7 @@ from scipy import sparse
 
 import mondrian_kernel.ridge.variance as module
 from mondrian_kernel.ridge.solve import centred_targets, solve
-from mondrian_kernel.ridge.variance import (
-    PredictiveVariance,
-    signal_variance,
-)
+from mondrian_kernel.ridge.variance import PredictiveVariance, signal_variance
 from ridge_problem import random_problem
 
 PROBLEMS = {
@@ -21,12 +18,15 @@ PROBLEMS = {
 }
 
 
-def new_rows(problem, n=12, seed=0):
-    """Features of rows that stay with their cells with probabilities between 0 and 1."""
+def new_rows(problem, n=12, seed=0, far=True):
+    """Features of rows that stay with their cells with probabilities between 0 and 1.
+
+    One lies so far away that it has no features.
+    """
     rng = np.random.default_rng(seed)
     Phi = problem.Phi()[rng.integers(len(problem.cells), size=n)]
-    Phi = Phi * rng.uniform(size=Phi.shape)
-    Phi[0], Phi[1] = 0.0, problem.Phi()[0]
+    Phi = Phi * rng.uniform(0.01, 1.0, size=Phi.shape)
+    Phi[0], Phi[1] = 0.0 if far else Phi[2], problem.Phi()[0]
     return sparse.csr_matrix(Phi)
 
 
@@ -50,9 +50,10 @@ def brute_force(problem, alpha, centre, Phi_new):
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
 class TestAgainstBruteForce:
-    def test_factor(self, name, centre, alpha):
+    @pytest.mark.parametrize("far", [False, True])
+    def test_factor(self, name, centre, alpha, far):
         problem, design = PROBLEMS[name], PROBLEMS[name].design(centre).level(-1)
-        Phi_new = new_rows(problem)
+        Phi_new = new_rows(problem, far=far)
         variance = PredictiveVariance(design, alpha)(Phi_new)
         assert_allclose(variance, brute_force(problem, alpha, centre, Phi_new), rtol=1e-9)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, sparse
 
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.partition.trees import FloatArray, in_threads
 from mondrian_kernel.ridge.dense import cholesky, dense_features
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov
@@ -68,8 +68,7 @@ class PredictiveVariance:
         # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
         least = alpha / (design.total_weight + alpha) * np.maximum(centred, 0.0)
 
-        size = self._mean.size + (0 if self._primal else design.n_rows)
-        step = max(1, _BLOCK // size)
+        step = max(1, _BLOCK // self._room(Phi_new))
         variance = np.empty(squares.size)
         for begin in range(0, squares.size, step):
             s = slice(begin, begin + step)
@@ -109,8 +108,32 @@ class PredictiveVariance:
 
     def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Columns k = HΦψ of all new rows, (N, n)."""
-        cross = self._design.gather(Phi_new.T.toarray())
-        return self._design.centred(cross - self._cross_mean[:, None])
+        from mondrian_kernel._core.cells import values_where_matched
+
+        design = self._design
+        if self._in_each_tree(Phi_new):
+            shape = Phi_new.shape[0], design.cells.shape[1]
+            others, values = Phi_new.indices.reshape(shape), Phi_new.data.reshape(shape)
+            cross = np.empty((design.n_rows, shape[0]))
+            in_threads(
+                lambda a, b: values_where_matched(design.cells, others, values, a, b, cross),
+                design.n_rows, design.n_jobs, work=cross.size * shape[1] / 8,
+            )  # fmt: skip
+            cross *= design.scale[:, None]
+        else:
+            cross = design.gather(Phi_new.T.toarray())
+        return design.centred(cross - self._cross_mean[:, None])
+
+    def _in_each_tree(self, Phi_new: sparse.csr_matrix) -> bool:
+        """Whether every row has a feature in every tree: not so far from the data."""
+        return bool(np.all(np.diff(Phi_new.indptr) == self._design.cells.shape[1]))
+
+    def _room(self, Phi_new: sparse.csr_matrix) -> int:
+        """Numbers that a new row takes while its variance is computed."""
+        if self._factor is not None and self._primal:
+            return self._mean.size
+        rows = self._design.n_rows
+        return rows if self._in_each_tree(Phi_new) else rows + self._mean.size
 
     def _solved(self, cross: FloatArray) -> FloatArray:
         """(K + αI)⁻¹ applied to columns."""
