@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,8 +28,10 @@ import mondrian_kernel.regressor
 import mondrian_kernel.ridge.sampled_variance
 import mondrian_kernel.ridge.solve
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel.path.best import BestOfGrid
+from mondrian_kernel.path.checks import join_copies
 from mondrian_kernel.path.result import CRITERIA
-from mondrian_kernel.regressor import join_copies, weighted_quantile
+from mondrian_kernel.regressor import weighted_quantile
 from mondrian_kernel.ridge.design import flat_design
 from mondrian_kernel.ridge.sampled_variance import SampledVariance
 from mondrian_kernel.ridge.solve import solve
@@ -583,6 +586,18 @@ def test_many_rows_are_looked_at_twice(large):
     assert left_out_error(chosen, rows, target, [model.alpha_])[0] < 1.03 * errors.min()
 
 
+@dataclass(frozen=True)
+class Errors(BestOfGrid):
+    """A path of which nothing is known but its errors."""
+
+    errors: np.ndarray
+    slack: float = 0.0
+
+    @property
+    def score(self):
+        return self.errors
+
+
 @pytest.mark.parametrize("off", [1 / 3, 1.0, 5.0])
 @pytest.mark.parametrize("alpha_off", [1 / 20, 1.0, 20.0])
 def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alpha_off):
@@ -595,11 +610,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
         if lifetimes is None:
             lifetimes, alphas = np.array([2.0 * off]), np.array([0.1 * alpha_off])
         errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1)) + 0.1
-        k, a = np.unravel_index(np.argmin(errors), errors.shape)
-        return SimpleNamespace(
-            best_lifetime=lifetimes[k], best_alpha=alphas[a], best_index=(k, a),
-            lifetimes=lifetimes, alphas=alphas, score=errors,
-        )  # fmt: skip
+        return Errors(lifetimes, np.ones(lifetimes.size, int), alphas, errors)
 
     choose = mondrian_kernel.path.choose
     monkeypatch.setattr(choose, "grid_path", path)

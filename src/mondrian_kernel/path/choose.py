@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
 from mondrian_kernel.path.tree_number import cells_of_trees
-
-_Path = TypeVar("_Path", bound="_Grid")
 
 # A path on a sample of rows, with few trees, tells where to look.
 _SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
@@ -109,13 +107,14 @@ def choose_width(
     if not exact:
         cells = cells_of_trees(rows[all_rows], found.best_lifetime * window[-1], seed, 10) / 10
         n_trees = min(n_trees, max(_FEWER_TREES, int(_CELLS / cells)))
-    found = settle(
+    found = _settle(
         found,
         lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
         None if alpha == "auto" else alphas,
         window,
+        _NEAR_ALPHAS[:3] if exact else _NEAR_ALPHAS,
     )
-    if criterion == "holdout" and not exact:
+    if not criterion.startswith("evidence"):
         found = replace(found, slack=_ABOUT)
     return found.best_lifetime, found.best_alpha, found
 
@@ -131,34 +130,23 @@ def looked_at(n_rows: int, seed: int) -> NDArray[np.intp]:
     return np.sort(some)
 
 
-class _Grid(Protocol):
-    """What is looked at of a path."""
-
-    @property
-    def lifetimes(self) -> FloatArray: ...
-    @property
-    def alphas(self) -> FloatArray: ...
-    @property
-    def score(self) -> FloatArray: ...
-    @property
-    def best_index(self) -> tuple[int, int]: ...
-
-
-def settle(
-    rough: _Grid,
-    look: Callable[[FloatArray, FloatArray], _Path],
-    alphas: FloatArray | None = None,
-    window: FloatArray = _WINDOW,
-) -> _Path:
+def _settle(
+    rough: LifetimePath,
+    look: Callable[[FloatArray, FloatArray], LifetimePath],
+    alphas: FloatArray | None,
+    window: FloatArray,
+    factors: FloatArray,
+) -> LifetimePath:
     """Look about the best of a rough path, and move on while the best lies at an end and that pays.
 
-    ``look`` returns the path at given lifetimes and alphas; ``alphas`` fixes the latter.
+    ``look`` returns the path at given lifetimes and alphas: those of ``window`` and ``factors``
+    times the best so far; ``alphas`` fixes the latter.
     """
     k, a = rough.best_index
     good = rough.score[k] <= rough.score[k, a] + _SLACK * abs(rough.score[k, a])
     centre, penalty, least = rough.lifetimes[k], rough.alphas[good][-1], np.inf
     for _ in range(_MOVES):
-        near = penalty * _NEAR_ALPHAS if alphas is None else alphas
+        near = penalty * factors if alphas is None else alphas
         found = look((centre or 1.0) * window, near)
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)

@@ -54,8 +54,8 @@ class LifetimePath(BestOfGrid):
     complete : bool
         False where the path was interrupted.
     slack : float
-        The best lifetime is the smallest at which the score is within this share of its minimum;
-        0 but for models of a few hundred trees, whose noise makes narrow kernels look best.
+        The best lifetime is the smallest at which the score is within this share of its minimum: 0
+        but for the paths of models, as the noise of few trees makes narrow kernels look best.
     """
 
     train_error: FloatArray
