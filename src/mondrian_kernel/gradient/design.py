@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel.partition.runs import Runs, join_trees
-from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 # Partial sums over this many groups of slots are added in order, so that threads change nothing.
 _GROUPS = 8

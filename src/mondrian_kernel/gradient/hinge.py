@@ -7,7 +7,8 @@ import numpy as np
 from mondrian_kernel.gradient.design import Design
 from mondrian_kernel.gradient.losses import dual_bound, value
 from mondrian_kernel.gradient.newton import Minimum
-from mondrian_kernel.partition.trees import FloatArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray
 
 _PASSES = 100  # most passes of a round
 _VIOLATION = 0.1  # at which the first round stops

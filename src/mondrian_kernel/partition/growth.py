@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 
 
 class Growth:

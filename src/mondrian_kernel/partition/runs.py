@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 _PANEL = 8
 # A run of trees grows until it has this share of N different rows.

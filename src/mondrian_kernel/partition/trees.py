@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
+
+from mondrian_kernel.partition.threads import in_threads
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
-
-# Less than a thread is worth.
-_LITTLE = 500_000
 
 
 class Cuts(NamedTuple):
@@ -123,18 +119,3 @@ class Trees:
 
         in_threads(run, X.shape[0], n_jobs, work=10 * node.size)
         return node, log_stay
-
-
-def in_threads(
-    run: Callable[[int, int], Any], n: int, n_jobs: int | None, work: float = np.inf
-) -> list[Any]:
-    """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads.
-
-    ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece.
-    """
-    workers = 1 if n <= 1 or work < _LITTLE else effective_n_jobs(n_jobs)
-    if workers == 1:
-        return [run(0, n)]
-    edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int)).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(run, edges[:-1], edges[1:]))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
-from mondrian_kernel.partition.trees import FloatArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg, sparse
 
-from mondrian_kernel.partition.trees import FloatArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import cholesky, dense_features
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.partition.trees import FloatArray, IntArray, in_threads
+from mondrian_kernel.partition.threads import in_threads
+from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 
 def linear_scores(
