@@ -599,14 +599,15 @@ class Errors(BestOfGrid):
 
 
 @pytest.mark.parametrize("off", [1 / 3, 1.0, 5.0])
-@pytest.mark.parametrize("alpha_off", [1 / 20, 1.0, 20.0])
-def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alpha_off):
+@pytest.mark.parametrize("alpha_off", [1 / 20, 1.0, 100.0])
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "held out"])
+def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alpha_off, exact):
     """Against errors of a known shape, least at (2, 0.1); the first look is off by factors."""
     calls = []
 
     def path(growth, Y, weight, *, alphas, lifetimes=None, **options):
         calls.append(lifetimes)
-        assert len(Y) == (60 if lifetimes is None else 100)
+        assert len(Y) == (60 if lifetimes is None else 100 if exact else 80)
         if lifetimes is None:
             lifetimes, alphas = np.array([2.0 * off]), np.array([0.1 * alpha_off])
         errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1)) + 0.1
@@ -615,15 +616,17 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     choose = mondrian_kernel.path.choose
     monkeypatch.setattr(choose, "grid_path", path)
     monkeypatch.setattr(choose, "_SAMPLE_ROWS", 60)
+    monkeypatch.setattr(choose, "_EXACT_ROWS", 100 if exact else 99)
     options = {"n_estimators": 5, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(
         rows, rows, None, 0, lifetime="auto", alpha="auto", **options
     )
-    half_a_step = np.sqrt(choose._WINDOW[1] / choose._WINDOW[0]) * (1 + 1e-9)
+    window = choose._EXACT_WINDOW if exact else choose._WINDOW
+    half_a_step = np.sqrt(window[1] / window[0]) * (1 + 1e-9)
     assert 1 / half_a_step < lifetime / 2.0 < half_a_step
     assert 1 / 1.8 < alpha / 0.1 < 1.8
-    moves = 1 if off == alpha_off == 1.0 else 2
+    moves = 1 if off == 1.0 and (exact or alpha_off == 1.0) else 2
     assert 1 + moves <= len(calls) <= 6
 
 

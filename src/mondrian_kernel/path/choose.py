@@ -26,6 +26,8 @@ _SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
 _EXACT_ROWS, _EXACT_TREES = 2000, 1500
 _ROWS, _TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
 _WINDOW = np.geomspace(0.5, 2.0, 8)
+# There a lifetime takes an eigendecomposition, and all penalties come with it.
+_EXACT_WINDOW = np.geomspace(0.5, 2.0, 5)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 1.5, 5)  # of one Krylov space the larger ones come for nothing
@@ -103,17 +105,14 @@ def choose_width(
         warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
         few = min(n_trees, _SAMPLE_TREES)
         found = path(fitted[:_SAMPLE_ROWS], few, alphas, n_lifetimes=_SAMPLE_LIFETIMES)
-    window = _WIDE if criterion.startswith("evidence") else _WINDOW
+    window = _WIDE if criterion.startswith("evidence") else _EXACT_WINDOW if exact else _WINDOW
     if not exact:
         cells = cells_of_trees(rows[all_rows], found.best_lifetime * window[-1], seed, 10) / 10
         n_trees = min(n_trees, max(_FEWER_TREES, int(_CELLS / cells)))
     found = _settle(
-        found,
-        lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
-        None if alpha == "auto" else alphas,
-        window,
-        _NEAR_ALPHAS[:3] if exact else _NEAR_ALPHAS,
-    )
+        found, lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
+        alphas if exact or alpha != "auto" else None, window,
+    )  # fmt: skip
     if not criterion.startswith("evidence"):
         found = replace(found, slack=_ABOUT)
     return found.best_lifetime, found.best_alpha, found
@@ -135,18 +134,17 @@ def _settle(
     look: Callable[[FloatArray, FloatArray], LifetimePath],
     alphas: FloatArray | None,
     window: FloatArray,
-    factors: FloatArray,
 ) -> LifetimePath:
     """Look about the best of a rough path, and move on while the best lies at an end and that pays.
 
-    ``look`` returns the path at given lifetimes and alphas: those of ``window`` and ``factors``
-    times the best so far; ``alphas`` fixes the latter.
+    ``look`` returns the path at given lifetimes and alphas; ``alphas`` fixes the latter, which else
+    are those near the best so far.
     """
     k, a = rough.best_index
     good = rough.score[k] <= rough.score[k, a] + _SLACK * abs(rough.score[k, a])
     centre, penalty, least = rough.lifetimes[k], rough.alphas[good][-1], np.inf
     for _ in range(_MOVES):
-        near = penalty * factors if alphas is None else alphas
+        near = penalty * _NEAR_ALPHAS if alphas is None else alphas
         found = look((centre or 1.0) * window, near)
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)
