@@ -577,7 +577,7 @@ def large():
 def test_many_rows_are_looked_at_twice(large):
     rows, target, lifetimes, errors, features = large
     model = regressor("auto", "auto", 25, scale=None).fit(rows, target)
-    assert model.path_.lifetimes.size == 8
+    assert model.path_.lifetimes.size == 7
     assert model.path_._leaf.shape[0] == 1250
     best = lifetimes[np.argmin(errors)]
     assert lifetimes[0] < best < lifetimes[-1]
@@ -644,7 +644,7 @@ def test_path_reports_progress(capsys):
     regressor("auto", "auto", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines
-    assert all(re.fullmatch(r"lifetime path \d+/(20|8): lifetime \S+, best \S+", s) for s in lines)
+    assert all(re.fullmatch(r"lifetime path \d+/(20|7): lifetime \S+, best \S+", s) for s in lines)
 
 
 # ---- bound on cells --------------------------------------------------------------------------

@@ -27,7 +27,7 @@ _EXACT_ROWS, _EXACT_TREES = 2000, 1500
 _ROWS, _TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
 _WINDOW = np.geomspace(0.5, 2.0, 8)
 # There a lifetime takes an eigendecomposition, and all penalties come with it.
-_EXACT_WINDOW = np.geomspace(0.5, 2.0, 5)
+_EXACT_WINDOW = np.geomspace(0.5, 2.0, 7)
 # As wide as the posterior of a width may be.
 _WIDE = np.geomspace(0.3, 3.0, 16)
 _NEAR_ALPHAS = np.logspace(-0.5, 1.5, 5)  # of one Krylov space the larger ones come for nothing
