@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.exceptions import ConvergenceWarning
 
 import mondrian_kernel.ridge.preconditioned as module
 from mondrian_kernel.ridge.dense import kernel_matrix
@@ -69,3 +70,9 @@ def test_copies_among_the_rows():
 
 def test_nothing_to_solve(design):
     assert not preconditioned_dual(design, np.zeros((design.n_rows, 2)), ALPHA).any()
+
+
+def test_too_few_steps_are_told(design, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+    with pytest.warns(ConvergenceWarning, match="alpha=0.01 is too small"):
+        preconditioned_dual(design, centred_target(design), ALPHA)

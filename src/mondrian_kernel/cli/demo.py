@@ -107,7 +107,7 @@ def _words(result: dict[str, Any]) -> str:
     found = [
         (
             f"lifetime (true {result['true_lifetime']:g})",
-            f"{result['lifetime']:.3g}   (least leave-one-out error)",
+            f"{result['lifetime']:.3g}   (by leave-one-out error)",
         ),
         ("  90 % posterior", f"{low:.3g} to {high:.3g}   (by the evidence)"),
         ("penalty alpha", f"{result['alpha']:.3g}"),

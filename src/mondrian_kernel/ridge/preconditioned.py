@@ -7,8 +7,11 @@ of the steps.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import kernel_columns
@@ -64,4 +67,11 @@ def preconditioned_dual(design: Design, target: FloatArray, alpha: float) -> Flo
         rz_old, rz = rz, np.einsum("nt,nt->t", R, Z)
         P *= rz / np.where(rz_old > 0, rz_old, np.inf)
         P += Z
+    else:
+        warnings.warn(
+            f"Conjugate gradients left more than {_TOL:g} of the residual after {_MAX_STEPS} steps: "
+            f"alpha={alpha:.3g} is too small for these rows. Raise it.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return X
