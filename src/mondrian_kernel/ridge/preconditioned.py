@@ -69,7 +69,7 @@ def preconditioned_dual(design: Design, target: FloatArray, alpha: float) -> Flo
         P += Z
     else:
         warnings.warn(
-            f"Conjugate gradients left more than {_TOL:g} of the residual after {_MAX_STEPS} steps: "
+            f"Conjugate gradients left over {_TOL:g} of the residual after {_MAX_STEPS} steps: "
             f"alpha={alpha:.3g} is too small for these rows. Raise it.",
             ConvergenceWarning,
             stacklevel=2,
