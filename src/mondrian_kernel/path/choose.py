@@ -121,7 +121,8 @@ def choose_width(
 def looked_at(n_rows: int, seed: int) -> NDArray[np.intp]:
     """Return the rows, in order, that a choice is made on: all, or so many at random.
 
-    Lifetime and alpha are those of the kernel and the noise, whatever the number of rows.
+    In the model lifetime and alpha are those of the kernel and the noise, whatever the number of
+    rows.
     """
     if n_rows <= _ROWS:
         return np.arange(n_rows)
