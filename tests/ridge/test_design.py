@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from mondrian_kernel.ridge.design import Design
 from ridge_problem import random_problem
 
 rng = np.random.default_rng(1)
@@ -84,3 +85,16 @@ def test_threads_change_nothing(problem):
     assert_array_equal(one.gram(V), two.gram(V))
     assert_array_equal(one.scatter(V), two.scatter(V))
     assert_array_equal(one.gather(W), two.gather(W))
+
+
+def test_trees_may_be_numbered_in_any_order():
+    """Cells 0 to 2 are those of the second tree, 3 to 5 of the first; a level joins some."""
+    rng = np.random.default_rng(0)
+    cells = np.stack([3 + np.arange(30) % 3, rng.permutation(np.arange(30) % 3)], axis=1)
+    groups = np.array([0, 0, 1, 2, 3, 3])
+    design = Design(cells.astype(np.int32), groups.astype(np.int32)[:, None], centre=False)
+    Phi = np.zeros((30, 4))
+    for tree in range(2):
+        Phi[np.arange(30), groups[cells[:, tree]]] += 0.5**0.5
+    V = rng.normal(size=(30, 3))
+    assert_allclose(design.gram(V), Phi @ (Phi.T @ V), atol=1e-12)

@@ -111,10 +111,10 @@ class Design:
     @cached_property
     def _groups(self) -> IntArray | None:
         """Groups in the order of the runs' cells, where there are any."""
-        groups, original = self.groups, self._runs.original
+        groups = self.groups
         if self.n_levels == 1 and np.array_equal(groups[:, 0], np.arange(groups.shape[0])):
             return None
-        return groups if original.size == groups.shape[0] else groups[original]
+        return groups[self._runs.original]
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Weights ``w = Φᵀ H a`` of dual coefficients a, at the finest level."""
