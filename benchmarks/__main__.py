@@ -16,6 +16,7 @@ PARTS = {
     "width": "searches for the width: time to within 1 % of the best held-out error",
     "end_to_end": "regressor and classifier with defaults beside what one would pick instead",
     "trees": "error and time of the regressor against the number of trees",
+    "relevance": "error and time with relevances of the inputs learnt, and without",
     "streams": "learning row by row beside river's forests",
     "growth": "time and memory against rows, trees, dims and cells",
     "cold_start": "imports, first calls, the command line",
@@ -41,6 +42,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="small sizes, under three minutes")
     parser.add_argument("--splits", type=int, help="of a data set, end to end; default: by size")
     parser.add_argument("--rows", type=int, help="to learn from at most, end to end and in streams")
+    parser.add_argument(
+        "--methods", nargs="+", metavar="NAME",
+        help="end to end, measure only these; what the file has of the others stays",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
     arguments = parser.parse_args()

@@ -1,6 +1,7 @@
 """Regressor and classifier with defaults beside rivals, on every data set of the folder."""
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
@@ -33,7 +34,7 @@ def one_fit(split, name, task, seed, threads):
             found |= {"lifetime": model.lifetime_, "alpha": model.alpha_}
             if task == "regression":
                 # Above 16 000 rows every error bar takes a solve of its own.
-                some = slice(0, 1000 if len(y) <= 16_000 else 200)
+                some = slice(0, 1000 if len(y) <= 16_000 else 300)
                 low, high = model.predict_interval(X_test[some], 0.9).T
                 found["coverage"] = float(np.mean((low <= y_test[some]) & (y_test[some] <= high)))
     return found
@@ -47,20 +48,23 @@ def n_splits(run, n_rows):
 
 
 def measure(run):
-    section = run.section("end_to_end")
-    threads, limit, max_train = (1, 10, 300) if run.quick else (2, 300, 8_000)
+    section = run.section("end_to_end", keep=run.methods is not None)
+    threads, limit, max_train = (1, 10, 300) if run.quick else (cpu_count(), 300, 8_000)
     max_train = run.rows or max_train
     section.put(threads, "threads")
     for name in data.names(run.data)[: 4 if run.quick else None]:
         X, y = data.read(run.data, name)
         task = "classification" if data.is_classes(y) else "regression"
         make = classifiers if task == "classification" else regressors
-        section.put({"task": task, "rows": y.size, "dims": X.shape[1]}, "sets", name)
+        for key, value in (("task", task), ("rows", y.size), ("dims", X.shape[1])):
+            section.put(value, "sets", name, key)
         fits = {}
         for seed in range(run.seed, run.seed + n_splits(run, y.size)):
             split = data.random_split(X, y, seed, max_train)
             section.put(len(split.y), "sets", name, "n_train")
             for method in make(len(split.y), seed, threads):
+                if run.methods and method not in run.methods:
+                    continue
                 found = in_child(one_fit, split, method, task, seed, threads, limit=limit)
                 found = {"over_seconds": limit} if found is None else found
                 fits.setdefault(method, []).append({"seed": seed, **found})

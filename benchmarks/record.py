@@ -28,18 +28,20 @@ class Run:
     quick: bool
     splits: int | None = None
     rows: int | None = None
+    methods: list[str] | None = None
     seed: int = 0
 
-    def section(self, part):
-        return Section(path_of(self.out, self.quick), part, self)
+    def section(self, part, keep=False):
+        return Section(path_of(self.out, self.quick), part, self, keep)
 
 
 class Section:
-    """The section of a part, begun afresh; what other parts have written stays."""
+    """The section of a part, begun afresh or kept; what other parts have written stays."""
 
-    def __init__(self, path, part, run):
+    def __init__(self, path, part, run, keep):
         self._path, self._part, self._begin = path, part, time.perf_counter()
-        self.found = {"machine": machine(), "quick": run.quick, "seed": run.seed}
+        self.found = read(path).get(part, {}) if keep else {}
+        self.found |= {"machine": machine(), "quick": run.quick, "seed": run.seed}
         self._write()
 
     def put(self, value, *keys):

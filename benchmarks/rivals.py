@@ -12,7 +12,7 @@ from sklearn.ensemble import (
 )
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import Pipeline
@@ -27,7 +27,7 @@ GAMMAS = np.geomspace(3e-3, 1, 6)
 
 
 class Tuned(BaseEstimator):
-    """Two parameters of an estimator, searched on some rows widely, then on all rows nearby."""
+    """Parameters of an estimator, searched on some rows widely, then on all rows nearby."""
 
     def __init__(self, estimator, grid, n_some=1000):
         self.estimator, self.grid, self.n_some = estimator, grid, n_some
@@ -97,8 +97,7 @@ def regressors(n_rows, seed, threads):
         "RandomForest": RandomForestRegressor(200, random_state=seed, n_jobs=threads),
         "HistGradientBoosting": HistGradientBoostingRegressor(random_state=seed),
         "Nystroem": Tuned(
-            nystroem(Ridge(), seed),
-            {"features__gamma": GAMMAS, "learner__alpha": np.logspace(-4, 0, 3)},
+            nystroem(RidgeCV(np.logspace(-5, 1, 13)), seed), {"features__gamma": GAMMAS}
         ),
     }
     if n_rows <= MAX_EXACT:

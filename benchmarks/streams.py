@@ -85,7 +85,7 @@ def warm_up(task, X, y, batch):
     """Compile or load, before anything is timed, what a stream that climbs will call."""
     told = {"classes": np.unique(y)} if task == "classification" else {}
     model = model_of(task, TREES)
-    for begin in range(0, min(y.size, 3000), batch):
+    for begin in range(0, min(y.size, 5000), batch):
         model.partial_fit(X[begin : begin + batch], y[begin : begin + batch], **told)
         model.predict(X[begin : begin + batch])
 

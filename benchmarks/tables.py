@@ -185,6 +185,25 @@ def trees(results):
     return table(["data", "rows", "auto", *(f"{m} trees" for m in numbers)], rows)
 
 
+def relevance(results):
+    """Errors with all dims alike and with relevances learnt, and what these take."""
+    rows = []
+    for name, found in results["relevance"]["sets"].items():
+        alike, learnt = found["equal"], found["learn"]
+        values = learnt["relevance"]
+        rows.append([
+            name, found["rows"], found["dims"], f"{alike['error']:.3f}", f"{learnt['error']:.3f}",
+            f"{100 * (learnt['error'] / alike['error'] - 1):+.0f} %".replace("-", "−"),
+            f"{values[0]:.2f} to {values[-1]:.2f}",
+            seconds(alike["fit"]["wall_seconds"]), seconds(learnt["fit"]["wall_seconds"]),
+        ])  # fmt: skip
+    header = [
+        "data", "rows", "dims", "error, dims alike", "relevances learnt", "change", "relevances",
+        "fit, s", "with relevances, s",
+    ]  # fmt: skip
+    return table(header, rows)
+
+
 def streams(results):
     """Streams beside river's forests of ten trees."""
     section = results["streams"]
@@ -324,7 +343,7 @@ TABLES = {
     "accuracy": accuracy, "classification": classification, "ranks": ranks, "costs": costs,
     "speed": speed, "features": features, "path": path, "path_rows": path_rows, "width": width,
     "streams": streams, "long_stream": long_stream, "growth": growth, "cold_start": cold_start,
-    "time_spent": time_spent, "trees": trees,
+    "time_spent": time_spent, "trees": trees, "relevance": relevance,
 }  # fmt: skip
 
 

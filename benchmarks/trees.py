@@ -18,7 +18,7 @@ def against_trees(split, numbers, seed):
     settings = {"lifetime": chosen.lifetime_, "alpha": chosen.alpha_, "random_state": seed}
     found = {"auto": chosen.features_.n_estimators, "rows": len(split.y), **settings, "trees": {}}
     for n_trees in numbers:
-        model = MondrianKernelRegressor(n_estimators=n_trees, **settings)
+        model = MondrianKernelRegressor(n_estimators=n_trees, scale=chosen.scale_, **settings)
         _, fit = clocked(lambda model=model: model.fit(split.X, split.y))
         predicted, predict = clocked(lambda model=model: model.predict(split.X_test))
         found["trees"][str(n_trees)] = {

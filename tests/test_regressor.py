@@ -476,7 +476,7 @@ def test_at_keeps_the_chosen_alpha(auto):
     lifetime = auto.lifetime_ / 2
     other = auto.at(lifetime)
     assert other.alpha_ == auto.alpha_
-    expected = regressor(lifetime, auto.alpha_).fit(X, y)
+    expected = regressor(lifetime, auto.alpha_, scale=auto.scale_).fit(X, y)
     assert_array_equal(other.predict(NEW), expected.predict(NEW))
     assert auto.lifetime == "auto"
 
@@ -497,7 +497,7 @@ def test_chosen_on_the_path(auto):
     likelihoods = auto.path_.log_marginal_likelihood  # on the very trees of the model
     assert_allclose(auto.log_marginal_likelihood_, likelihoods[auto.path_.best_index], rtol=1e-9)
     assert auto.at(auto.lifetime_ / 3).log_marginal_likelihood_ != auto.log_marginal_likelihood_
-    chosen = regressor(auto.lifetime_, auto.alpha_).fit(X, y)
+    chosen = regressor(auto.lifetime_, auto.alpha_, scale=auto.scale_).fit(X, y)
     assert_array_equal(auto.predict(NEW, return_std=True), chosen.predict(NEW, return_std=True))
 
 

@@ -25,7 +25,7 @@ from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal
 from mondrian_kernel.path.loss_path import choose_loss_width
 from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.relevance import scale_and_relevance
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.model import (
     begin_stream,
@@ -77,6 +77,10 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None
@@ -101,8 +105,10 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Intercepts, not penalised.
     features_ : MondrianFeatures
         The feature map, of the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -128,6 +134,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         "loss": [StrOptions(set(LOSSES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "scale": [StrOptions({"std"}), None, "array-like"],
+        "relevance": [StrOptions({"auto", "learn", "equal"})],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -143,6 +150,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -154,6 +162,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.class_weight = class_weight
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -183,14 +192,15 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         check_budget(self.max_cells, self.n_estimators)
         weight = check_weights(sample_weight, rows)
         rows, classes, labels, weight = check_classes(rows, targets, weight)
-        scale = dim_scale(self.scale, rows, weight)
+        seed = draw_seed(self.random_state)
+        one_hot = np.eye(classes.size)[labels]
+        scale, relevance = scale_and_relevance(self, rows, one_hot, weight, seed)
         rows = rows / scale
         check_ranges(rows)
         weight = weigh_classes(self.class_weight, classes, labels, weight)
         # Equal rows must not be fitted and held out both; and a row of weight 2 is two rows.
         first, weight = join_equal(rows, labels[:, None], weight)
         rows, labels = rows[first], labels[first]
-        seed = draw_seed(self.random_state)
         lifetime, alpha, path = choose_loss_width(
             rows, labels, classes.size, self.loss, weight, seed,
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
@@ -205,7 +215,8 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
             encode(labels, classes.size, self.loss), self.loss, alpha,
             sample_weight=weight, tol=_TOL, n_jobs=self.n_jobs,
         )  # fmt: skip
-        self.classes_, self.scale_, self.path_ = classes, scale, path
+        self.classes_, self.path_ = classes, path
+        self.scale_, self.relevance_ = scale, relevance
         self.features_, self.lifetime_, self.alpha_ = features, features.lifetime_, alpha
         self.coef_, self.intercept_ = fit.W.T, fit.b
         self.__dict__.pop("_stream", None)

@@ -23,6 +23,7 @@ from mondrian_kernel.path.posterior import LifetimePosterior, likely_widths, wid
 from mondrian_kernel.path.progress import Verbose
 from mondrian_kernel.path.result import CRITERIA
 from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel.relevance import scale_and_relevance
 from mondrian_kernel.ridge.design import Design, flat_design
 from mondrian_kernel.ridge.left_out import standard_loo_errors
 from mondrian_kernel.ridge.log_det import log_det
@@ -30,7 +31,6 @@ from mondrian_kernel.ridge.sampled_variance import SampledVariance
 from mondrian_kernel.ridge.scores import evidences
 from mondrian_kernel.ridge.solve import centred_targets, solve
 from mondrian_kernel.ridge.variance import DENSE_SIZE, PredictiveVariance, signal_variance
-from mondrian_kernel.scaling import dim_scale
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.model import check_new
 from mondrian_kernel.stream.regression import learn_regression
@@ -69,6 +69,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers. A
         Laplace kernel adds up the dims, so that they should be on one scale.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     solver : {"auto", "dense", "lanczos"}, default="auto"
@@ -93,8 +97,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Intercept, not penalised.
     features_ : MondrianFeatures
         The feature map, of the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
@@ -127,6 +133,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "criterion": [StrOptions(set(CRITERIA))],
         "scale": [StrOptions({"std"}), None, "array-like"],
+        "relevance": [StrOptions({"auto", "learn", "equal"})],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
         "random_state": ["random_state"],
@@ -142,6 +149,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         *,
         criterion: str = "loo",
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -153,6 +161,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.n_estimators = n_estimators
         self.criterion = criterion
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.solver = solver
         self.random_state = random_state
@@ -185,10 +194,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
-        scale = dim_scale(self.scale, rows, weight)
+        seed = draw_seed(self.random_state)
+        scale, relevance = scale_and_relevance(self, rows, Y, weight, seed)
         rows = rows / scale
         check_ranges(rows)
-        seed = draw_seed(self.random_state)
         average = self.lifetime == "average"
         lifetime, alpha, path = choose_width(
             rows, Y, weight, seed, lifetime="auto" if average else self.lifetime,
@@ -210,7 +219,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows, Y, weight = join_copies(rows, Y, weight)
         features = MondrianFeatures(longest, n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs)
         leaf = features._grow(rows, seed)
-        self.scale_, self.path_, self.alpha_ = scale, path, alpha
+        self.scale_, self.relevance_, self.path_, self.alpha_ = scale, relevance, path, alpha
         self._leaf, self._Y, self._weight, self._one_output = leaf, Y, weight, targets.ndim == 1
         self.__dict__.pop("_mixture", None)
         self._stand_at(features)

@@ -21,6 +21,12 @@ def test_parts_share_a_file_and_a_part_begins_afresh(tmp_path):
     assert found["one"]["machine"]["cpus"] >= 1
 
 
+def test_a_part_of_which_some_methods_are_measured_keeps_the_others(tmp_path):
+    run(tmp_path).section("one").put(1.0, "a", "b")
+    run(tmp_path).section("one", keep=True).put(2.0, "a", "c")
+    assert json.loads(path_of(tmp_path).read_text())["one"]["a"] == {"b": 1.0, "c": 2.0}
+
+
 def test_every_entry_is_on_disk_at_once_and_a_bad_one_spoils_nothing(tmp_path):
     section = run(tmp_path).section("one")
     section.put([1, 2], "a")

@@ -36,7 +36,9 @@ def test_weights_are_those_of_the_posterior_over_the_path(model):
 
 def test_components_are_fits_at_their_lifetimes(model):
     part = model._mixture.models[0]
-    alone = MondrianKernelRegressor(part.lifetime_, model.alpha_, 40, random_state=0)
+    alone = MondrianKernelRegressor(
+        part.lifetime_, model.alpha_, 40, scale=model.scale_, random_state=0
+    )
     alone.fit(X, part._Y[:, 0] if part._one_output else part._Y)
     assert_allclose(part.predict(NEW), alone.predict(NEW), rtol=1e-9, atol=1e-12)
 

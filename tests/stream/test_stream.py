@@ -18,9 +18,9 @@ from mondrian_kernel.stream.stream import WINDOW, Stream
 RNG = np.random.default_rng(0)
 
 
-def begin(lifetime="auto", scale="std", n_trees=5, n_dims=2, blank=None):
+def begin(lifetime="auto", scale="std", relevance="equal", n_trees=5, n_dims=2, blank=None):
     blank = Filter(1, "squared", 0.1) if blank is None else blank
-    return Stream.begin(blank, n_dims, n_trees, lifetime, scale, 1)
+    return Stream.begin(blank, n_dims, n_trees, lifetime, scale, relevance, 1)
 
 
 def wave(n, frequency, n_dims=2, seed=0):
@@ -179,6 +179,48 @@ def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
         assert_allclose(stream.scale, X[:64].std(axis=0), rtol=1e-8)
     assert_array_equal(whole.learner.W[: whole.learner.n_cells], pieces.learner.W[
         : pieces.learner.n_cells])  # fmt: skip
+
+
+def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
+    """However they come; and the rows so far are learnt again."""
+    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    X, Y, s = wave(400, 6.0, n_dims=5)
+    streams = []
+    for size in (400, 255, 256, 7, 1):
+        stream = begin(relevance="auto", n_dims=5)
+        for i in range(0, 400, size):
+            stream = stream.learn(X[i : i + size], Y[i : i + size], s[i : i + size], None)
+            n = min(i + size, 400)
+            assert (stream.relevance[0] > 1.5) == (n >= 256)
+            assert (stream.kept is None) == (n >= 256)
+            if stream.kept is not None:
+                assert_array_equal(stream.kept[0][:n], X[:n])
+        streams.append(stream)
+    whole = streams[0]
+    assert whole.n_rows == 400
+    assert_allclose(whole.scale * whole.relevance, X[:256].std(axis=0), rtol=1e-8)
+    for stream in streams[1:]:
+        assert_array_equal(stream.relevance, whole.relevance)
+        n = whole.learner.n_cells
+        assert_array_equal(stream.learner.W[:n], whole.learner.W[:n])
+
+
+def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
+    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    monkeypatch.setattr(
+        stream_module, "learn_relevance", lambda *_: np.array([0.01, 1.0, 1.0, 1.0, 1.99])
+    )
+    X, Y, s = wave(400, 6.0, n_dims=5)
+    stream, other = begin(relevance="auto", n_dims=5), begin(n_dims=5)
+    for i in range(0, 400, 50):
+        stream = stream.learn(X[i : i + 50], Y[i : i + 50], s[:50], None)
+        other = other.learn(X[i : i + 50], Y[i : i + 50], s[:50], None)
+    assert stream.kept is None
+    assert_array_equal(stream.relevance, np.ones(5))
+    assert_array_equal(stream.scale, other.scale)
+    assert_array_equal(stream.learner.W, other.learner.W)
 
 
 @pytest.mark.parametrize("fitted", [0, 60])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mondrian_kernel.cli.console import lines
 from mondrian_kernel.table.model import TableModel
 from mondrian_kernel.table.training import COVERAGE
+
+_SHOWN = 4  # dims that count most
 
 
 def describe(model: TableModel) -> dict[str, Any]:
@@ -22,8 +26,22 @@ def describe(model: TableModel) -> dict[str, Any]:
         "cells": estimator.features_.n_cells_,
         "lifetime": estimator.lifetime_,
         "alpha": estimator.alpha_,
+        "relevance": dict(zip(model.columns.dims, _relevance(model), strict=True)),
         "held_out": model.held_out,
     }
+
+
+def _relevance(model: TableModel) -> list[float]:
+    """How much each dim counts; also where that was learnt by another fit, and given as a scale."""
+    found: list[float] = np.round(model.columns.scale / model.estimator.scale_, 2).tolist()
+    return found
+
+
+def relevance_words(relevance: dict[str, float]) -> str:
+    """Dims that count most, in a line."""
+    most = sorted(relevance, key=lambda dim: -relevance[dim])
+    words = ", ".join(f"{dim} {relevance[dim]:.2g}" for dim in most[:_SHOWN])
+    return f"{words}, ..." if len(most) > _SHOWN else words
 
 
 def held_out_words(task: str, scores: dict[str, Any]) -> str:

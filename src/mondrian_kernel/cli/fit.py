@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import Any
 
 from mondrian_kernel.cli.console import Console, lines
-from mondrian_kernel.cli.describe import describe, held_out_words
+from mondrian_kernel.cli.describe import describe, held_out_words, relevance_words
 from mondrian_kernel.cli.files import require_place
 from mondrian_kernel.persistence import save
 from mondrian_kernel.table.reading import Table, read_table
@@ -79,6 +79,7 @@ def _words(result: dict[str, Any], args: Namespace) -> str:
     fitted = [
         ("rows, dims", f"{result['rows']}, {result['dims']}"),
         ("lifetime", f"{result['lifetime']:.4g}   (the kernel's width is 1/lifetime)"),
+        ("dims that count most", relevance_words(result["relevance"])),
         ("penalty alpha", f"{result['alpha']:.3g}"),
         ("trees, cells", f"{result['trees']}, {result['cells']}"),
         ("time", f"{result['seconds']:.1f} s"),

@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from mondrian_kernel.cli.console import Console, lines
-from mondrian_kernel.cli.describe import describe, held_out_words
+from mondrian_kernel.cli.describe import describe, held_out_words, relevance_words
 from mondrian_kernel.persistence import load
 from mondrian_kernel.table.model import TableModel
 
@@ -49,6 +49,7 @@ def _table_words(about: dict[str, Any]) -> str:
     told = [
         ("rows learnt, dims", f"{about['rows']}, {about['dims']}"),
         ("lifetime", f"{about['lifetime']:.4g}"),
+        ("dims that count most", relevance_words(about["relevance"])),
         ("penalty alpha", f"{about['alpha']:.3g}"),
         ("trees, cells", f"{about['trees']}, {about['cells']}"),
     ]

@@ -1,12 +1,41 @@
-"""Choose the width and the penalty of a regression on rows in blocks."""
+"""Choose scale, width and penalty on rows in blocks, by a look at some of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.summary import Summary
+from mondrian_kernel.dask.summary import Summary, column_scale
 from mondrian_kernel.dask.targets import numbers
+from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.choose import choose_width, looked_at
 from mondrian_kernel.path.result import LifetimePath
+from mondrian_kernel.relevance import is_learnt, learn_relevance
+
+
+def block_scale(
+    model: Any,
+    blocks: Blocks,
+    summary: Summary,
+    seed: int,
+    columns: Callable[[NDArray[Any]], FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """Return what columns are divided by, and how much each of them counts, which is in it.
+
+    As :func:`mondrian_kernel.relevance.scale_and_relevance`, whose rows are fetched; ``columns``
+    makes targets (n, T) of y.
+    """
+    scale = column_scale(model.scale, summary)
+    if not is_learnt(model.relevance, model.lifetime, model.scale):
+        return scale, np.ones(scale.size)
+    X, y, weight = blocks.scaled(scale).take(looked_at(summary.n_rows, seed), summary.lengths)
+    assert y is not None
+    relevance = learn_relevance(X, columns(y), None if (weight == 1.0).all() else weight, seed)
+    return scale / relevance, relevance
 
 
 def choose_block_width(

@@ -16,13 +16,14 @@ from mondrian_kernel.classes import weigh_classes
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks
+from mondrian_kernel.dask.choose import block_scale
 from mondrian_kernel.dask.features import keep_names, plant
 from mondrian_kernel.dask.inputs import beside, is_collection, row_array
 from mondrian_kernel.dask.lazy import known_rows, map_rows
 from mondrian_kernel.dask.linear import Linear, predict_mean
 from mondrian_kernel.dask.logistic import minimise_logistic
 from mondrian_kernel.dask.ridge import is_dense, solve_products, solve_sums
-from mondrian_kernel.dask.summary import Summary, column_scale, summarise
+from mondrian_kernel.dask.summary import Summary, summarise
 from mondrian_kernel.dask.sums import sum_rows
 from mondrian_kernel.dask.targets import Encoded
 from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed, features_at
@@ -69,6 +70,10 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     keep_cells : bool or "auto", default="auto"
@@ -92,8 +97,10 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Intercepts, not penalised.
     features_ : MondrianFeatures
         The feature map, of the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -125,6 +132,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         keep_cells: bool | str = "auto",
         random_state: Any = None,
@@ -135,6 +143,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.class_weight = class_weight
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.keep_cells = keep_cells
         self.random_state = random_state
@@ -165,10 +174,10 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must have one dimension, got {y.ndim}.")
         blocks = Blocks(rows, y, sample_weight)
         summary = summarise(blocks)
-        scale = column_scale(self.scale, summary)
-        blocks = blocks.scaled(scale)
-        target = self._encoding(blocks)
         seed = draw_seed(self.random_state)
+        target = self._encoding(blocks)
+        scale, relevance = block_scale(self, blocks, summary, seed, target.one_hot)
+        blocks = blocks.scaled(scale)
         lifetime, alpha, path = self._choose(blocks, summary, target, seed)
         features = MondrianFeatures(lifetime, self.n_estimators, max_cells=self.max_cells)
         features._run(plant(blocks, summary, scale, self.n_estimators, seed))
@@ -176,7 +185,8 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
 
         self.n_features_in_ = blocks.n_dims
         keep_names(self, names)
-        self.classes_, self.scale_, self.path_ = target.classes, scale, path
+        self.classes_, self.path_ = target.classes, path
+        self.scale_, self.relevance_ = scale, relevance
         self.features_, self.lifetime_, self.alpha_ = features, features.lifetime_, alpha
         self.coef_, self.intercept_ = W.T, b
         return self

@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.choose import choose_block_width
+from mondrian_kernel.dask.choose import block_scale, choose_block_width
 from mondrian_kernel.dask.features import keep_names, plant
 from mondrian_kernel.dask.inputs import beside, is_collection, row_array
 from mondrian_kernel.dask.lazy import known_rows, map_rows
 from mondrian_kernel.dask.linear import Linear, Spread, predict_mean, predict_std
 from mondrian_kernel.dask.path import cell_nodes
 from mondrian_kernel.dask.ridge import Solution, Variance, is_dense, solve_products, solve_sums
-from mondrian_kernel.dask.summary import column_scale, summarise
+from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
-from mondrian_kernel.dask.targets import Centred
+from mondrian_kernel.dask.targets import Centred, numbers
 from mondrian_kernel.features import MondrianFeatures, draw_seed, features_at
 from mondrian_kernel.path.tree_number import enough_trees
 from mondrian_kernel.regressor import MondrianKernelRegressor
@@ -51,6 +51,10 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         many rows 100.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     solver : {"auto", "dense", "lanczos"}, default="auto"
@@ -77,8 +81,10 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         Intercept, not penalised.
     features_ : MondrianFeatures
         The feature map, of the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     n_features_in_ : int
@@ -111,6 +117,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         n_estimators: int | str = "auto",
         *,
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         solver: str = "auto",
         keep_cells: bool | str = "auto",
@@ -120,6 +127,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         self.alpha = alpha
         self.n_estimators = n_estimators
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.solver = solver
         self.keep_cells = keep_cells
@@ -149,9 +157,9 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         blocks = Blocks(rows, y, sample_weight)
         summary = summarise(blocks, numeric=True)
         assert summary.targets is not None
-        scale = column_scale(self.scale, summary)
-        blocks = blocks.scaled(scale)
         seed = draw_seed(self.random_state)
+        scale, relevance = block_scale(self, blocks, summary, seed, numbers)
+        blocks = blocks.scaled(scale)
         lifetime, alpha, path = choose_block_width(
             blocks, summary, seed,
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
@@ -175,7 +183,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
 
         self.n_features_in_ = blocks.n_dims
         keep_names(self, names)
-        self.scale_, self.path_, self.alpha_ = scale, path, alpha
+        self.scale_, self.relevance_, self.path_, self.alpha_ = scale, relevance, path, alpha
         self._offset, self._sums, self._one_output = target.mean, sums, y.ndim == 1
         self._stand_at(features, solution)
         return self

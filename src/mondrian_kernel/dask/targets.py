@@ -41,6 +41,10 @@ class Encoded:
         """Numbers of classes (n,)."""
         return np.searchsorted(self.classes, y)
 
+    def one_hot(self, y: NDArray[Any]) -> FloatArray:
+        """Columns of zeros and ones, one for each class, (n, K)."""
+        return np.eye(self.classes.size)[self.labels(y)]
+
     def __call__(self, y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (n, K) and weights (n,)."""
         labels = self.labels(y)

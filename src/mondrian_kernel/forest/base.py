@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges
 from mondrian_kernel.features.csr import cell_features
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.forest_path import choose_forest_width
@@ -36,6 +36,7 @@ class MondrianForest(BaseEstimator):
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "scale": [StrOptions({"std"}), None, "array-like"],
+        "relevance": [StrOptions({"auto", "learn", "equal"})],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -81,15 +82,15 @@ class MondrianForest(BaseEstimator):
         rows: FloatArray,
         Y: FloatArray,
         weight: FloatArray | None,
-        scale: FloatArray,
+        scales: tuple[FloatArray, FloatArray],
+        seed: int,
         *,
         fit_intercept: bool,
     ) -> Means:
         """Choose the width, grow the trees on scaled rows and return the means of their leaves."""
         check_budget(self.max_cells, self.n_estimators)
-        rows = rows / scale
+        rows = rows / scales[0]
         check_ranges(rows)
-        seed = draw_seed(self.random_state)
         shared: MondrianFeatures | None = getattr(self, "_shared", None)
         lifetime, alpha, path = choose_forest_width(
             rows, Y, weight, seed,
@@ -105,7 +106,8 @@ class MondrianForest(BaseEstimator):
             Phi = cell_features(features._cells.column[leaf], None, features.n_cells_)
         else:
             features, Phi = shared, shared.transform(rows)
-        self.scale_, self.path_, self.alpha_ = scale, path, alpha
+        self.scale_, self.relevance_ = scales
+        self.path_, self.alpha_ = path, alpha
         self.features_, self.lifetime_ = features, features.lifetime_
         self.__dict__.pop("_stream", None)
         return Means.of(Phi, Y, weight, alpha, features.trees_.n_trees, fit_intercept)

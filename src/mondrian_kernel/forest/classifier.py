@@ -16,11 +16,12 @@ from mondrian_kernel.classes import (
     stream_class_weight,
     weigh_classes,
 )
+from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights
 from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.relevance import scale_and_relevance
 from mondrian_kernel.stream.model import check_stream
 
 
@@ -47,6 +48,10 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None
@@ -71,8 +76,10 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         Leaf frequencies minus the prior, over √M: the weights of the features.
     features_ : MondrianFeatures
         The trees, on the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -102,6 +109,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         *,
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -112,6 +120,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         self.n_estimators = n_estimators
         self.class_weight = class_weight
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -140,10 +149,10 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         rows, targets = validate_data(self, X, y, dtype=np.float64, order="C")
         weight = check_weights(sample_weight, rows)
         rows, classes, labels, weight = check_classes(rows, targets, weight)
-        scale = dim_scale(self.scale, rows, weight)
+        seed, one_hot = draw_seed(self.random_state), np.eye(classes.size)[labels]
+        scales = scale_and_relevance(self, rows, one_hot, weight, seed)
         weight = weigh_classes(self.class_weight, classes, labels, weight)
-        one_hot = np.eye(classes.size)[labels]
-        self._means = self._fit_leaves(rows, one_hot, weight, scale, fit_intercept=True)
+        self._means = self._fit_leaves(rows, one_hot, weight, scales, seed, fit_intercept=True)
         self.classes_ = classes
         return self
 

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import validate_data
 
+from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, with_weight
 from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.scaling import dim_scale
+from mondrian_kernel.relevance import scale_and_relevance
 from mondrian_kernel.stream.model import check_stream
 
 
@@ -42,6 +43,10 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         Whether leaves are shrunk to the mean b of y. False for the paper's forest: b = 0.
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every input is divided by: its standard deviation, nothing, or the given numbers.
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
+        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
+        :func:`mondrian_kernel.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None
@@ -64,8 +69,10 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         Intercept b.
     features_ : MondrianFeatures
         The trees, on the scaled inputs.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled input counts, 1 on average.
     scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by.
+        What the inputs are divided by: their scale over their relevance.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -95,6 +102,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         *,
         fit_intercept: bool = True,
         scale: Any = "std",
+        relevance: str = "auto",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -105,6 +113,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         self.n_estimators = n_estimators
         self.fit_intercept = fit_intercept
         self.scale = scale
+        self.relevance = relevance
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -135,8 +144,11 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
-        scale = dim_scale(self.scale, rows, weight)
-        self._means = self._fit_leaves(rows, Y, weight, scale, fit_intercept=self.fit_intercept)
+        seed = draw_seed(self.random_state)
+        scales = scale_and_relevance(self, rows, Y, weight, seed)
+        self._means = self._fit_leaves(
+            rows, Y, weight, scales, seed, fit_intercept=self.fit_intercept
+        )
         self._one_output = targets.ndim == 1
         return self
 

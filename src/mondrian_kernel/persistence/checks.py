@@ -45,6 +45,7 @@ def _check_path(path: Any) -> None:
 
 def _check_model(model: Any) -> None:
     require(positive(model.scale_), model, "an impossible scale")
+    require(positive(model.relevance_), model, "an impossible relevance")
     require(type(model.alpha_) is float and model.alpha_ >= 0, model, "an impossible alpha")
     require(model.lifetime_ == model.features_.lifetime_, model, "two lifetimes")
     require(model.n_features_in_ == model.features_.n_features_in_, model, "trees of other dims")
@@ -89,6 +90,7 @@ def _check_stream(stream: Any) -> None:
     rising = (np.diff(stream.rungs) > 0).all() and stream.rungs[-1] == stream.trees.lifetime
     require(rising, stream, "rungs that do not rise to its lifetime")
     require(positive(stream.scale), stream, "an impossible scale")
+    require(positive(stream.relevance), stream, "an impossible relevance")
     n_learners = len(stream.learners)
     require(1 <= n_learners == stream.error.size <= stream.rungs.size, stream, "no learners")
     for learner, column in zip(stream.learners, stream.column, strict=False):

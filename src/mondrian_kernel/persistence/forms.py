@@ -40,12 +40,16 @@ ARRAYS = {
     "Means": {"sums": "f8 W S", "counts": "f8 W", "totals": "f8 S"},
     "Stream": {
         "column": "i4 R n", "stop": "f8 n", "rungs": "f8 R", "error": "f8 E", "scale": "f8 D",
+        "relevance": "f8 D",
     },
-    "MondrianForestClassifier": {"scale_": "f8 D"},
-    "MondrianForestRegressor": {"scale_": "f8 D"},
-    "MondrianKernelClassifier": {"scale_": "f8 D", "coef_": "f8 T C", "intercept_": "f8 T"},
+    "MondrianForestClassifier": {"scale_": "f8 D", "relevance_": "f8 D"},
+    "MondrianForestRegressor": {"scale_": "f8 D", "relevance_": "f8 D"},
+    "MondrianKernelClassifier": {
+        "scale_": "f8 D", "relevance_": "f8 D", "coef_": "f8 T C", "intercept_": "f8 T",
+    },
     "MondrianKernelRegressor": {
-        "scale_": "f8 D", "_leaf": "i4? N M", "_Y": "f8? N T", "_weight": "f8? N",
+        "scale_": "f8 D", "relevance_": "f8 D",
+        "_leaf": "i4? N M", "_Y": "f8? N T", "_weight": "f8? N",
         "_coef": "f8 C T", "_intercept": "f8 T", "_signal": "f8 T",
     },
     "TableModel": {"errors": "f8? E"},

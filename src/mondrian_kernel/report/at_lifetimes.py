@@ -102,8 +102,8 @@ def models_at(
     rows = _sample(X.shape[0], y if hasattr(estimator, "classes_") else None)
     seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
     small = clone(estimator).set_params(
-        alpha=estimator.alpha_, n_estimators=n_trees, scale=estimator.scale_, max_cells=None,
-        random_state=seed, verbose=0,
+        alpha=estimator.alpha_, n_estimators=n_trees, scale=estimator.scale_, relevance="equal",
+        max_cells=None, random_state=seed, verbose=0,
     )  # fmt: skip
     models = []
     with warnings.catch_warnings():

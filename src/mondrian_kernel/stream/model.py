@@ -90,14 +90,14 @@ def begin_stream(model: Any, blank: Filter | Means, n_dims: int) -> Stream:
     """Return the stream of a model that has not been fitted."""
     n_trees = stream_trees(model)
     return Stream.begin(
-        blank, n_dims, n_trees, model.lifetime, model.scale,
+        blank, n_dims, n_trees, model.lifetime, model.scale, model.relevance,
         draw_seed(model.random_state),
     )  # fmt: skip
 
 
 def continue_stream(model: Any, learner: Filter | Means) -> Stream:
     """Return the stream that goes on from a fitted model, at its width and scale."""
-    return Stream.after(learner, model.features_._stream(), model.scale_)
+    return Stream.after(learner, model.features_._stream(), model.scale_, model.relevance_)
 
 
 def own_features(model: Any, lifetime: float) -> MondrianFeatures:
@@ -149,5 +149,5 @@ def show(model: Any, stream: Stream, **attributes: Any) -> None:
     features._follow(stream.online, stream.best)
     model.__dict__.update(
         _stream=stream, features_=features, lifetime_=features.lifetime_, scale_=stream.scale,
-        path_=model.__dict__.get("path_"), **attributes,
+        relevance_=stream.relevance, path_=model.__dict__.get("path_"), **attributes,
     )  # fmt: skip

@@ -163,7 +163,16 @@ def _begin_exactly(
     cells = online.column[0][leaf]
     ridge = ExactRidge(leaf.copy(), cells, Y, s, int(online.n_cells[0]), alpha)
     with all_or_nothing(model, lambda: None):
-        _show_exact(model, online, ridge, kept, one_output, scale_=scale, alpha_=alpha)
+        _show_exact(
+            model,
+            online,
+            ridge,
+            kept,
+            one_output,
+            alpha_=alpha,
+            scale_=scale,
+            relevance_=np.ones(scale.size),
+        )
 
 
 def _go_on_exactly(

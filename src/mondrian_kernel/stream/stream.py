@@ -11,6 +11,7 @@ import numpy as np
 from mondrian_kernel.features import MondrianFeatures, check_more_ranges
 from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel.relevance import is_learnt, learn_relevance
 from mondrian_kernel.scaling import dim_scale
 from mondrian_kernel.stream.cell_learner import Lessons, kernels
 from mondrian_kernel.stream.filter import Filter
@@ -18,6 +19,8 @@ from mondrian_kernel.stream.means import Means
 
 STREAM_ALPHA = 0.1
 WARM_UP = 1024
+# Rows after which it is learnt how much each dim counts, and how many of them are looked at.
+RELEVANCE_AT, _RELEVANCE_ROWS = 4096, 400
 WINDOW = 1024
 # Times the inverse of the sum of the standard deviations of the dims.
 FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
@@ -45,7 +48,9 @@ class Stream:
     *Scale.* Trees need inputs on a scale that stays. If it is to be taken from the rows, or the
     ladder is, the first 1024 rows are kept. At 1, 4, 16, 64, 256 and 1024 rows both are taken anew
     from all rows so far, which are then learnt again from the beginning; then both stand and the
-    rows are forgotten.
+    rows are forgotten. If it is to be learnt how much each dim counts, the rows are kept until
+    there are 4096; it is learnt from these, and counts from then on if it makes them come out
+    better, each before it is learnt from.
 
     What is learnt depends on the rows in their order and, as long as no rung is put on or dropped,
     not on how they are split into batches. Rungs change at the end of a batch, of a part of 1024
@@ -59,6 +64,8 @@ class Stream:
         Lifetime, or None for a ladder.
     scale_rule : "std" or ndarray of shape (D,)
         What inputs are divided by: their standard deviation, or these numbers.
+    learns_relevance : bool
+        Whether it is to be learnt how much each of them counts.
     seed : int
         Seed of the trees.
     trees, column, stop, rungs
@@ -67,8 +74,10 @@ class Stream:
         A learner for each rung.
     error : ndarray of shape (R,)
         Running mean of the loss at each rung.
+    relevance : ndarray of shape (D,)
+        How much each dim counts.
     scale : ndarray of shape (D,)
-        What inputs are divided by at present.
+        What inputs are divided by at present: their scale over their relevance.
     kept : tuple of ndarrays or None
         Rows, targets and weights while the scale may change: the first ``n_rows`` of each, which
         are followed by room for more.
@@ -79,6 +88,7 @@ class Stream:
     blank: Filter | Means
     lifetime: float | None
     scale_rule: Any
+    learns_relevance: bool
     seed: int
     trees: Trees
     column: IntArray
@@ -86,6 +96,7 @@ class Stream:
     rungs: FloatArray
     learners: list[Any]
     error: FloatArray
+    relevance: FloatArray
     scale: FloatArray
     kept: _Rows | None
     n_rows: int = 0
@@ -98,32 +109,40 @@ class Stream:
         n_trees: int,
         lifetime: float | str,
         scale: Any,
+        relevance: str,
         seed: int,
     ) -> Stream:
-        """Return a stream that has seen nothing; ``lifetime`` and ``scale`` as of a model."""
+        """Return a stream that has seen nothing; lifetime, scale and relevance as of a model."""
         auto = isinstance(lifetime, str)
         rule: Any = scale
         if not isinstance(scale, str):
             rule = dim_scale(scale, np.empty((1, n_dims)), None)
-        warms_up = auto or isinstance(rule, str)
+        learns_relevance = is_learnt(relevance, lifetime, scale)
+        warms_up = auto or isinstance(rule, str) or learns_relevance
         kept = (np.empty((0, n_dims)), np.empty((0, blank.n_outputs)), np.empty(0))
         trees = OnlineTrees.empty(n_dims, n_trees, 1.0 if auto else float(lifetime), seed)
         return cls(
-            blank, None if auto else float(lifetime), rule, seed, trees.freeze(), trees.column,
-            trees.stop, trees.rungs, [blank.fresh()], np.zeros(1),
+            blank, None if auto else float(lifetime), rule, learns_relevance, seed, trees.freeze(),
+            trees.column, trees.stop, trees.rungs, [blank.fresh()], np.zeros(1), np.ones(n_dims),
             np.ones(n_dims) if isinstance(rule, str) else rule, kept if warms_up else None,
         )  # fmt: skip
 
     @classmethod
-    def after(cls, learner: Filter | Means, online: OnlineTrees, scale: FloatArray) -> Stream:
+    def after(
+        cls,
+        learner: Filter | Means,
+        online: OnlineTrees,
+        scale: FloatArray,
+        relevance: FloatArray,
+    ) -> Stream:
         """Return a stream that goes on from a learner at the first rung of trees, at its lifetime.
 
         The trees may have run further than that; rungs without a learner are of no use to it.
         """
         return cls(
-            learner.fresh(), float(online.rungs[0]), scale, online.seed, online.snapshot(),
+            learner.fresh(), float(online.rungs[0]), scale, False, online.seed, online.snapshot(),
             online.column.copy(), online.stop.copy(),
-            online.rungs, [learner], np.zeros(1), scale, None, online.n_rows,
+            online.rungs, [learner], np.zeros(1), relevance, scale, None, online.n_rows,
         )  # fmt: skip
 
     def learn(
@@ -150,24 +169,17 @@ class Stream:
         """
         self.__dict__.pop("_before", None)  # the batch before is not to be taken back any more
         n, rows = X.shape[0], (X, Y, sample_weight)
-        if self.kept is None and n <= WINDOW:
+        kept, after = self.kept, self.n_rows + n
+        if n <= WINDOW and (kept is None or self._build_at(after) == self._build_at(self.n_rows)):
+            for all_rows, part in zip(kept or (), rows, strict=kept is not None):
+                all_rows[self.n_rows : after] = part
             self._take(rows, max_cells)
             return self
-        if self.kept is None:
+        if kept is None:
             new = copy.deepcopy(self)
-        elif last_build(self.n_rows + n) == last_build(self.n_rows):
-            for kept, part in zip(self.kept, rows, strict=True):
-                kept[self.n_rows : self.n_rows + n] = part
-            self._take(rows, max_cells)
-            return self
-        else:
-            rows = _joined(_part(self.kept, 0, self.n_rows), rows)
-            n_first = last_build(rows[0].shape[0])
-            new = self._built(rows, n_first, max_cells)
-            rows = _part(rows, n_first, None)
-        for begin in range(0, rows[0].shape[0], WINDOW):
-            new._take(_part(rows, begin, begin + WINDOW), max_cells)
-        return new
+            new._take_parts(rows, max_cells)
+            return new
+        return self._again(_joined(_part(kept, 0, self.n_rows), rows), max_cells)
 
     def rollback(self) -> None:
         """Take back the last batch of at most 1024 rows; a second time nothing happens."""
@@ -178,6 +190,12 @@ class Stream:
         lessons.rollback()
         online.rollback(n_rows)
         self._show(online, _lessons=lessons, **state)
+
+    def _build_at(self, n_rows: int) -> int:
+        """Return how many of the rows the stream is as a whole made of."""
+        if self.learns_relevance and n_rows >= RELEVANCE_AT:
+            return RELEVANCE_AT
+        return last_build(n_rows)
 
     @property
     def best(self) -> int:
@@ -207,28 +225,64 @@ class Stream:
             rungs=online.rungs, **state,
         )  # fmt: skip
 
-    def _built(self, rows: _Rows, n_first: int, max_cells: int | None) -> Stream:
-        """Return a stream whose scale and ladder are those of the first rows, which it has learnt.
+    def _again(self, rows: _Rows, max_cells: int | None) -> Stream:
+        """Return a stream that has learnt all rows from the beginning, on their own scale.
 
-        It keeps all rows if scale and ladder are to be taken anew.
+        It keeps them if scale and ladder are to be taken anew.
         """
-        X, Y, sample_weight = _part(rows, 0, n_first)
+        n, n_first = rows[0].shape[0], last_build(rows[0].shape[0])
+        if n_first > last_build(self.n_rows):
+            X, _, sample_weight = first = _part(rows, 0, n_first)
+            scale = dim_scale(self.scale_rule, X, sample_weight)
+            new = self._restarted(first, scale, np.ones(X.shape[1]), max_cells)
+        else:
+            new = copy.deepcopy(self)
+        learns = self.learns_relevance
+        if learns and n >= RELEVANCE_AT:
+            first = _part(rows, 0, RELEVANCE_AT)
+            new._take_parts(_part(first, new.n_rows, None), max_cells)
+            other = new._with_relevance(first, max_cells)
+            new = other if other.error.min() < new.error.min() else new
+        new._take_parts(_part(rows, new.n_rows, None), max_cells)
+        warm = n >= (RELEVANCE_AT if learns else WARM_UP)
+        new.kept = None if warm else _with_room(rows, 4 * n_first)
+        return new
+
+    def _with_relevance(self, rows: _Rows, max_cells: int | None) -> Stream:
+        """Return a stream that has learnt how much each dim counts, and then these rows."""
+        X, Y, sample_weight = rows
         scale = dim_scale(self.scale_rule, X, sample_weight)
-        rungs = np.array([self.lifetime])
+        relevance = learn_relevance(X / scale, Y, sample_weight, self.seed, _RELEVANCE_ROWS)
+        return self._restarted(rows, scale, relevance, max_cells)
+
+    def _restarted(
+        self,
+        rows: _Rows,
+        scale: FloatArray,
+        relevance: FloatArray,
+        max_cells: int | None,
+    ) -> Stream:
+        """Return a stream on this scale that has learnt these rows and nothing else."""
+        X, scale, rungs = rows[0], scale / relevance, np.array([self.lifetime])
         if self.lifetime is None:
             spread = (X / scale).std(axis=0).sum()
             rungs = FIRST_RUNGS / (spread if spread > 0 else 1.0)
-        kept = _with_room(rows, 4 * n_first) if n_first < WARM_UP else None
-        learners = [self.blank.fresh() for _ in rungs]
-        error = np.zeros(rungs.size)
-        new = replace(self, learners=learners, error=error, scale=scale, kept=kept, n_rows=0)
-        old = self.trees
-        online = OnlineTrees.empty(
-            X.shape[1], old.n_trees, float(rungs[-1]), self.seed, rungs, room=2 * old.time.size
+        new = replace(
+            self, learners=[self.blank.fresh() for _ in rungs], error=np.zeros(rungs.size),
+            relevance=relevance, scale=scale, kept=None, n_rows=0,
+        )  # fmt: skip
+        room = 2 * self.trees.time.size
+        new._show(
+            OnlineTrees.empty(
+                X.shape[1], self.trees.n_trees, float(rungs[-1]), self.seed, rungs, room=room
+            )
         )
-        new._show(online)
-        new._take((X, Y, sample_weight), max_cells)
+        new._take_parts(rows, max_cells)
         return new
+
+    def _take_parts(self, rows: _Rows, max_cells: int | None) -> None:
+        for begin in range(0, rows[0].shape[0], WINDOW):
+            self._take(_part(rows, begin, begin + WINDOW), max_cells)
 
     def _take(self, rows: _Rows, max_cells: int | None) -> None:
         """Learn from rows; if anything fails, nothing has changed."""

@@ -158,8 +158,11 @@ def fit_table(
         stage("fitting all rows")
         every, n_rows = np.arange(table.n_rows), table.n_rows
         learnt = learn_columns(table, names, choices.categorical, every)
-        fitted = _estimator(choices, learnt.scale, n_rows)
-        fitted.set_params(lifetime=measured.lifetime_, alpha=measured.alpha_)
+        # Categories that only rows held out have count as much as an average dim.
+        relevance = dict(zip(columns.dims, measured.relevance_, strict=True))
+        scale = learnt.scale / [relevance.get(dim, 1.0) for dim in learnt.dims]
+        fitted = _estimator(choices, scale, n_rows)
+        fitted.set_params(lifetime=measured.lifetime_, alpha=measured.alpha_, relevance="equal")
         fitted.fit(learnt.encode(table), y)
     model = TableModel(learnt, choices.target, choices.task, fitted, n_rows, scores, errors)
     return Training(model, measured, columns, X_train, y_train, X_test, y_test)
@@ -182,6 +185,7 @@ def learn_further(estimator: Any, X: FloatArray, y: NDArray[Any], callback: Call
 def _estimator(choices: Choices, scale: FloatArray, n_rows: int) -> Any:
     options: dict[str, Any] = {
         "scale": scale,
+        "relevance": "learn",
         "random_state": choices.seed,
         "n_jobs": choices.n_jobs,
     }
