@@ -33,7 +33,7 @@ _CELLS = 3_000_000  # of all trees; boxes of D sides and weights of K outputs fo
 _PATIENCE, _PATIENCE_FEW, _FEW_ROWS = 3, 8, 2000
 # For the choice: trees, bounds on the rows, and rows times classes between these.
 _SAMPLE_TREES = 100
-_SAMPLE_ROWS = (1500, 4000)
+_SAMPLE_ROWS = (1500, 10_000)
 _SAMPLE_TARGETS = 40_000
 
 
