@@ -27,15 +27,17 @@ def against_kernel_ridge(splits, criterion, threads, n_lifetimes, repeats, seed)
             random_state=seed, n_jobs=threads, **held_out, **settings,
         )  # fmt: skip
 
-    def single():
+    def single(alphas=None):
         whole = kept["path"]
-        return path([whole.best_alpha], lifetimes=[END], solver=str(whole.solver[-1]))
+        alphas = [whole.best_alpha] if alphas is None else alphas
+        return path(alphas, lifetimes=[END], solver=str(whole.solver[-1]))
 
     calls = {
         "kernel_ridge": lambda: KernelRidge(alpha=1e-2, kernel="laplacian", gamma=0.01).fit(X, y),
         "path": lambda: path(max_lifetime=END, n_lifetimes=n_lifetimes),
         "open_end": lambda: path(n_lifetimes=n_lifetimes),
         "one_fit": single,
+        "one_width": lambda: single(ALPHAS),
     }
     kept = {}
     with threadpool_limits(threads):
@@ -54,6 +56,7 @@ def against_kernel_ridge(splits, criterion, threads, n_lifetimes, repeats, seed)
         "path_over_kernel_ridge": wall["path"] / wall["kernel_ridge"],
         "open_end_over_kernel_ridge": wall["open_end"] / wall["kernel_ridge"],
         "path_over_one_fit": wall["path"] / wall["one_fit"],
+        "path_over_one_width": wall["path"] / wall["one_width"],
         "chosen_lifetime": found.best_lifetime,
         "chosen_alpha": found.best_alpha,
         "test_error_percent": data.percent(found.predict(X_test), y_test),

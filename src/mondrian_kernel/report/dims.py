@@ -49,7 +49,9 @@ def dims_section(
         "kind": "bars", "labels": labels, "values": plain(mean[order]), "spread": plain(std[order]),
         "x": {"label": f"growth of the {error}"},
     }  # fmt: skip
-    rows = [[names[d], number(mean[d]), number(std[d])] for d in order]
-    table = Table(["dim", f"growth of the {error}", "standard deviation"], rows)
+    relevance = estimator.relevance_
+    rows = [[names[d], number(mean[d]), number(std[d]), number(relevance[d])] for d in order]
+    header = ["dim", f"growth of the {error}", "standard deviation", "relevance in the kernel"]
+    table = Table(header, rows)
     figure = Figure("dims", "Error as a dim is shuffled", caption, spec, table)
     return sentence, Section("Which dims matter", [figure])
