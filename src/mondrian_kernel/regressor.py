@@ -342,7 +342,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return_std : bool, default=False
             Also return the standard deviation of a new y at each row: what is not known of the
             function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
-            data it grows to that of the prior. Where rows and cells are both above 16 000, v is
+            data it grows to that of the prior. Where rows and cells are both above 10 000, v is
             estimated from 8000 of the rows.
         return_cov : bool, default=False
             Also return the joint covariance of new y at the rows.

@@ -16,7 +16,7 @@ from mondrian_kernel.ridge.dense import cholesky, dense_features
 from mondrian_kernel.ridge.design import Design
 from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov
 
-DENSE_SIZE = 16_000  # 2 GB
+DENSE_SIZE = 10_000  # 800 MB
 _BLOCK = 2**24  # numbers held at once for a block of new rows, 128 MB
 _RTOL = 1e-6
 
