@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,6 +26,7 @@ from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_equal
 from mondrian_kernel.path.loss_path import choose_loss_width
 from mondrian_kernel.path.progress import Verbose
+from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
 from mondrian_kernel.relevance import scale_and_relevance
 from mondrian_kernel.stream.filter import Filter
 from mondrian_kernel.stream.model import (
@@ -68,8 +70,10 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, ``1 / (2 * C)`` of
         :class:`sklearn.svm.SVC` or :class:`sklearn.linear_model.LogisticRegression`; or "auto".
-    n_estimators : int, default=1000
+    n_estimators : int or "auto", default="auto"
         Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
+        "auto": 1000, or as many as go with 150 million triples of a row, a tree and a class (of
+        more than two) and with 1.2 GB of boxes, but at least 100. A stream without a fit has 100.
     loss : {"log_loss", "hinge", "squared"}, default="log_loss"
         Loss ℓ: logistic, with a softmax for many classes, or that of a support vector machine, or
         the square of the distance to ±1, both with one score a class against the rest.
@@ -130,7 +134,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "loss": [StrOptions(set(LOSSES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "scale": [StrOptions({"std"}), None, "array-like"],
@@ -145,7 +149,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 1000,
+        n_estimators: int | str = "auto",
         *,
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,
@@ -192,6 +196,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         check_budget(self.max_cells, self.n_estimators)
         weight = check_weights(sample_weight, rows)
         rows, classes, labels, weight = check_classes(rows, targets, weight)
+        shape = rows.shape
         seed = draw_seed(self.random_state)
         one_hot = np.eye(classes.size)[labels]
         scale, relevance = scale_and_relevance(self, rows, one_hot, weight, seed)
@@ -206,9 +211,11 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
             n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
-        features = MondrianFeatures(
-            lifetime, self.n_estimators, max_cells=self.max_cells, n_jobs=self.n_jobs
-        )
+        n_trees = enough_trees(
+            self.n_estimators, shape, self.max_cells,
+            partial(cells_of_trees, rows, lifetime, seed), classes.size,
+        )  # fmt: skip
+        features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs)
         leaf = features._grow(rows, seed)
         fit = minimise(
             features._cells.column[leaf], None, features.n_cells_,

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.features import MondrianFeatures, check_ranges, draw_seed
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import check_weights, join_copies, with_weight
 from mondrian_kernel.path.choose import choose_width
@@ -192,6 +192,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         rows, targets = validate_data(
             self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
         )
+        check_budget(self.max_cells, self.n_estimators)
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
         seed = draw_seed(self.random_state)

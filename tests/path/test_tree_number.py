@@ -27,6 +27,9 @@ def test_few_trees_have_the_cells_of_features():
 def test_bounded_by_rows_memory_cells_and_a_most(monkeypatch):
     assert enough_trees("auto", X.shape, None, few_cells) == module._MOST
     assert enough_trees("auto", X.shape, 300 * 7, few_cells) == 300
+    assert enough_trees("auto", X.shape, None, few_cells, n_classes=2) == module._MOST_OF_CLASSES
+    many = module._PAIRS_OF_CLASSES // (200 * 5), X.shape[1]
+    assert enough_trees("auto", many, None, few_cells, n_classes=5) == 200
     monkeypatch.setattr(module, "_PAIRS", 200 * 250)
     assert enough_trees("auto", X.shape, None, few_cells) == 250
     monkeypatch.setattr(module, "_BYTES", 150 * 2 * 7 * (16 * 3 + 44))

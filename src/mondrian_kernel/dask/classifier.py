@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.choose import block_scale
-from mondrian_kernel.dask.features import keep_names, plant
+from mondrian_kernel.dask.features import cells_of_block_trees, keep_names, plant
 from mondrian_kernel.dask.inputs import beside, is_collection, row_array
 from mondrian_kernel.dask.lazy import known_rows, map_rows
 from mondrian_kernel.dask.linear import Linear, predict_mean
@@ -31,6 +32,7 @@ from mondrian_kernel.gradient.losses import probabilities
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.checks import join_equal
 from mondrian_kernel.path.loss_path import LossPath, choose_loss_width
+from mondrian_kernel.path.tree_number import enough_trees
 
 _TOL = 1e-4
 # The width is chosen on so many rows at most, in one place.
@@ -62,8 +64,9 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         without Dask does, on 10 000 rows drawn with the seed where there are more.
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, or "auto" to choose it likewise.
-    n_estimators : int, default=1000
-        Number of trees M.
+    n_estimators : int or "auto", default="auto"
+        Number of trees M; "auto" as in :class:`mondrian_kernel.MondrianKernelClassifier`: of very
+        many rows 100.
     loss : {"log_loss", "squared"}, default="log_loss"
         Loss ℓ: logistic, with a softmax for many classes, or the square of the distance to ±1.
     class_weight : dict, "balanced" or None, default=None
@@ -127,7 +130,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = 1000,
+        n_estimators: int | str = "auto",
         *,
         loss: str = "log_loss",
         class_weight: dict[Any, float] | str | None = None,
@@ -179,8 +182,13 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         scale, relevance = block_scale(self, blocks, summary, seed, target.one_hot)
         blocks = blocks.scaled(scale)
         lifetime, alpha, path = self._choose(blocks, summary, target, seed)
-        features = MondrianFeatures(lifetime, self.n_estimators, max_cells=self.max_cells)
-        features._run(plant(blocks, summary, scale, self.n_estimators, seed))
+        n_trees = enough_trees(
+            self.n_estimators, (summary.n_rows, blocks.n_dims), self.max_cells,
+            partial(cells_of_block_trees, blocks, summary, scale, lifetime, seed),
+            target.classes.size,
+        )  # fmt: skip
+        features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells)
+        features._run(plant(blocks, summary, scale, n_trees, seed))
         W, b = self._minimise(blocks, features, target, alpha)
 
         self.n_features_in_ = blocks.n_dims

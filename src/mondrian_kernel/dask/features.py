@@ -168,6 +168,15 @@ def plant(
     return BlockGrowth(blocks, summary.n_rows, box, n_trees, seed)
 
 
+def cells_of_block_trees(
+    blocks: Blocks, summary: Summary, scale: FloatArray, lifetime: float, seed: int, n_trees: int
+) -> int:
+    """Return the number of cells of a few trees at a lifetime."""
+    few = plant(blocks, summary, scale, n_trees, seed)
+    few.advance_within(lifetime, n_trees * summary.n_rows)
+    return few.n_cells
+
+
 def keep_names(estimator: Any, names: NDArray[np.object_] | None) -> None:
     """Remember the names of columns, or forget those of an earlier fit."""
     if names is not None:

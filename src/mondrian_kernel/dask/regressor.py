@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.choose import block_scale, choose_block_width
-from mondrian_kernel.dask.features import keep_names, plant
+from mondrian_kernel.dask.features import cells_of_block_trees, keep_names, plant
 from mondrian_kernel.dask.inputs import beside, is_collection, row_array
 from mondrian_kernel.dask.lazy import known_rows, map_rows
 from mondrian_kernel.dask.linear import Linear, Spread, predict_mean, predict_std
@@ -165,14 +166,10 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
             lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
             solver=self.solver,
         )  # fmt: skip
-
-        def cells_of_a_few(n_trees: int) -> int:
-            few = plant(blocks, summary, scale, n_trees, seed)
-            few.advance_within(lifetime, n_trees * summary.n_rows)
-            return few.n_cells
-
-        shape = summary.n_rows, blocks.n_dims
-        n_trees = enough_trees(self.n_estimators, shape, self.max_cells, cells_of_a_few)
+        n_trees = enough_trees(
+            self.n_estimators, (summary.n_rows, blocks.n_dims), self.max_cells,
+            partial(cells_of_block_trees, blocks, summary, scale, lifetime, seed),
+        )  # fmt: skip
         features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells)
         features._run(plant(blocks, summary, scale, n_trees, seed))
         dense = is_dense(self.solver, features.n_cells_)

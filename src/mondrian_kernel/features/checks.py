@@ -48,8 +48,10 @@ def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
     check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
 
 
-def check_budget(max_cells: int | None, n_estimators: int) -> None:
+def check_budget(max_cells: int | None, n_estimators: int | str) -> None:
     """Refuse a bound on the number of cells that not even trees without a cut would keep."""
+    if isinstance(n_estimators, str):  # their number is found later
+        return
     if max_cells is not None and max_cells < n_estimators:
         raise ValueError(
             f"max_cells={max_cells} is less than n_estimators={n_estimators}, but every tree has "

@@ -186,15 +186,16 @@ def choose_loss_width(
     *,
     lifetime: float | str,
     alpha: float | str,
-    n_estimators: int,
+    n_estimators: int | str,
     n_jobs: int | None,
     verbose: Verbose,
 ) -> tuple[float, float, LossPath | None]:
     """Return a lifetime and an alpha, and the path on some rows and trees that chose them."""
     if lifetime != "auto" and alpha != "auto":
         return float(lifetime), float(alpha), None
+    n_trees = _SAMPLE_TREES if isinstance(n_estimators, str) else min(n_estimators, _SAMPLE_TREES)
     path = loss_path(
-        rows, labels, n_classes, loss, n_estimators=min(n_estimators, _SAMPLE_TREES),
+        rows, labels, n_classes, loss, n_estimators=n_trees,
         max_rows=int(np.clip(_SAMPLE_TARGETS // n_classes, *_SAMPLE_ROWS)),
         lifetimes=None if lifetime == "auto" else [float(lifetime)],
         alphas=None if alpha == "auto" else [float(alpha)],
