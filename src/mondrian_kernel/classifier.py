@@ -240,11 +240,11 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
 
         After a fit the width, the penalty and the scale stay. From nothing, ``lifetime="auto"`` is
         a ladder of widths on the same trees, of which the one predicts that does best on rows it
-        has not learnt from, and that climbs; ``scale="std"`` is taken from the first 1024 rows;
-        and ``alpha="auto"`` is 0.1. See :class:`mondrian_kernel.stream.stream.Stream` for both,
-        and :class:`mondrian_kernel.stream.filter.Filter` for how weights learn. Memory grows with
-        the number of cells, until ``max_cells``; from then on no cell is cut any more, but all
-        learn.
+        has not learnt from, and that climbs; ``scale="std"`` is taken from the first 1024 rows, and
+        how much each dim counts from the first 4096; ``alpha="auto"`` is 0.1. See
+        :class:`mondrian_kernel.stream.stream.Stream` for these, and
+        :class:`mondrian_kernel.stream.filter.Filter` for how weights learn. Memory grows with the
+        number of cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------

@@ -252,9 +252,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         not learnt from, and that climbs (:class:`mondrian_kernel.stream.stream.Stream`). The error
         bars rest on the errors of the last 1024 rows before they were learnt from.
 
-        Without a fit, ``scale="std"`` is taken from the first 1024 rows, and ``alpha="auto"`` is
-        0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
-        cut any more, but all learn.
+        Without a fit, ``scale="std"`` is taken from the first 1024 rows; how much each dim counts,
+        if that is to be learnt, from the first 4096, unless updates are exact, which keep dims
+        alike; and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
+        ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------

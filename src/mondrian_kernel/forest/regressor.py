@@ -160,9 +160,10 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         The leaves are at any moment those of a fit of all rows on the same trees, while the ladder
         of widths does not climb. After a fit the width, the shrinkage and the scale stay. From
         nothing, ``lifetime="auto"`` is that ladder and ``scale="std"`` is taken from the first 1024
-        rows, see :class:`mondrian_kernel.stream.stream.Stream`; ``alpha="auto"`` is 0.1. Memory
-        grows with the number of cells, until ``max_cells``; from then on no cell is cut any more,
-        but all learn.
+        rows and how much each dim counts from the first 4096, see
+        :class:`mondrian_kernel.stream.stream.Stream`; ``alpha="auto"`` is 0.1. Memory grows with
+        the number of cells, until ``max_cells``; from then on no cell is cut any more, but all
+        learn.
 
         Parameters
         ----------
