@@ -147,7 +147,7 @@ def path(results):
             found["criterion"], found["threads"],
             *(seconds(found[k]["wall_seconds"]) for k in ("path", "open_end", "kernel_ridge")),
             number(found["path_over_kernel_ridge"], 2), number(found["path_over_one_fit"], 2),
-            number(found["path_over_one_width"], 2),
+            number(found["path_over_one_width"], 2) if "path_over_one_width" in found else "–",
             f"{found['test_error_percent']:.2f}", f"{found['kernel_ridge_test_error_percent']:.2f}",
         ]
         for found in results["path"]["cpu_act"].values()
