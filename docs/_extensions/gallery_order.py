@@ -2,6 +2,7 @@
 
 ORDER = (
     "plot_width_learning.py",
+    "plot_relevance.py",
     "plot_bayesian_width.py",
     "plot_classification.py",
     "plot_pipeline.py",
