@@ -68,6 +68,13 @@ def cpu_act(folder):
     return X, y + 1.0, fold < 8, fold == 8, fold == 9
 
 
+def error(task, split, predicted):
+    """Share of wrong classes, or root mean squared error over the standard deviation of y."""
+    if task == "classification":
+        return float(np.mean(predicted != split.y_test))
+    return float(np.sqrt(np.mean((predicted - split.y_test) ** 2)) / split.y.std())
+
+
 def percent(prediction, y):
     """The paper's error, 100·‖ŷ - y‖ / ‖y‖."""
     return float(100 * np.linalg.norm(prediction - y) / np.linalg.norm(y))

@@ -23,13 +23,10 @@ def one_fit(split, name, task, seed, threads):
         _, fit = clocked(lambda: model.fit(X, y))
         predicted, predict = clocked(lambda: model.predict(X_test))
         found = {"fit": fit, "predict": predict, "grown_by_mb": peak_mb() - before}
-        if task == "classification":
-            found["error"] = float(np.mean(predicted != y_test))
-            if hasattr(model, "predict_proba") and name != "exact kernel":
-                probabilities = model.predict_proba(X_test)
-                found["log_loss"] = float(log_loss(y_test, probabilities, labels=np.unique(y)))
-        else:
-            found["error"] = float(np.sqrt(np.mean((predicted - y_test) ** 2)) / y.std())
+        found["error"] = data.error(task, split, predicted)
+        if task == "classification" and name != "exact kernel" and hasattr(model, "predict_proba"):
+            probabilities = model.predict_proba(X_test)
+            found["log_loss"] = float(log_loss(y_test, probabilities, labels=np.unique(y)))
         if name == OURS:
             found |= {"lifetime": model.lifetime_, "alpha": model.alpha_}
             if task == "regression":
@@ -59,6 +56,9 @@ def measure(run):
         for key, value in (("task", task), ("rows", y.size), ("dims", X.shape[1])):
             section.put(value, "sets", name, key)
         fits = {}
+        methods = make(0, run.seed, threads)
+        if unknown := set(run.methods or ()) - set(methods):
+            raise SystemExit(f"unknown method {min(unknown)!r}; there are {', '.join(methods)}")
         for seed in range(run.seed, run.seed + n_splits(run, y.size)):
             split = data.random_split(X, y, seed, max_train)
             section.put(len(split.y), "sets", name, "n_train")

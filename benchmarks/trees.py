@@ -1,6 +1,5 @@
 """How many trees: error and time of the regressor against their number, at the width it chooses."""
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import data
@@ -22,7 +21,7 @@ def against_trees(split, numbers, seed):
         _, fit = clocked(lambda model=model: model.fit(split.X, split.y))
         predicted, predict = clocked(lambda model=model: model.predict(split.X_test))
         found["trees"][str(n_trees)] = {
-            "error": float(np.sqrt(np.mean((predicted - split.y_test) ** 2)) / split.y.std()),
+            "error": data.error("regression", split, predicted),
             "fit": fit,
             "predict": predict,
         }

@@ -66,7 +66,7 @@ def test_finds_the_dims_that_count():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_says_nothing_of_the_dims(seed):
-    """Then the prior keeps them together: e^{2τ} is two of its deviations."""
+    """Then the prior keeps them together: two of its deviations to either side, e^{4τ}."""
     rng = np.random.default_rng(seed)
     r = learn_relevance(rng.normal(size=(300, 6)), rng.normal(size=(300, 1)), None, 0)
     assert r.max() / r.min() < np.exp(4 * 0.35)
