@@ -117,6 +117,8 @@ def test_other_scales(scale):
 def test_few_rows_choose_as_in_one_place():
     one, blocks = local("auto", "auto", True), on_blocks("auto", "auto", weighted=True)
     assert (blocks.lifetime_, blocks.alpha_) == (one.lifetime_, one.alpha_)
+    assert_array_equal(blocks.relevance_, one.relevance_)
+    assert np.ptp(one.relevance_) > 0
     assert isinstance(blocks.path_, LifetimePath)
     assert_allclose(blocks.path_.score, one.path_.score, rtol=1e-8)
     assert_allclose(blocks.predict(NEW), one.predict(NEW), rtol=1e-6)
