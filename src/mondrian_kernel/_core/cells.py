@@ -5,26 +5,6 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def coarsen(groups, level, T):
-    """Replace every entry of ``T`` (C, k) by the sum over its group: ``T_j = S Sᵀ T_j``.
-
-    ``groups`` int32 (C, L): the coarser cell at each level that a cell lies in, cells of a group
-    side by side. ``level`` int64 (k,) is the level of each column of ``T``.
-    """
-    n_cells, k = T.shape
-    first = np.zeros(k, np.int64)  # cell with which the group begins that each column is in
-    for c in range(1, n_cells + 1):
-        for j in range(k):
-            begin = first[j]
-            if c < n_cells and groups[c, level[j]] == groups[begin, level[j]]:
-                T[begin, j] += T[c, j]
-            else:
-                for other in range(begin + 1, c):
-                    T[other, j] = T[begin, j]
-                first[j] = c
-
-
-@njit(cache=True, nogil=True)
 def matches(cells, begin, end, out):
     """Count the trees in which two rows share a cell: rows ``begin:end`` of ``out`` (N, N).
 

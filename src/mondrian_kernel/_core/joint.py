@@ -7,14 +7,24 @@ cells in the trees of the run up to ``m``. An entry is the pair of an entry of t
 come in order, so that a sum over the trees of a run is one pass over them. A row knows one entry
 of each run, of its last tree. Cells are numbered tree by tree, those without a row left out.
 
+Runs are taken a *block* at a time: as many as stay in the cache, side by side, so that an addition
+need not wait for another where rows next to each other share an entry. Within a block entries and
+cells are counted from its first, and the entries of a row stand next to each other in ``joint``.
+
 Eight vectors of a product lie side by side, one cache line a row.
 """
 
 import numpy as np
 from numba import njit
 
-from mondrian_kernel._core.cells import coarsen
-from mondrian_kernel._core.lanes import LANES, set_sum
+from mondrian_kernel._core.lanes import (
+    LANES,
+    add_rows,
+    add_to_rows,
+    add_where,
+    copy_where,
+    set_sum,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -89,105 +99,198 @@ def join(cells, n_cells, limit, joint, first, first_cell, before, cell, original
 
 
 @njit(cache=True, nogil=True)
-def _down(joint, before, cell, V, begin, end, lo, hi, c_lo, sums, T):
-    """Set T to the sums of V over the rows of each cell of runs ``begin:end``.
+def lay_out(joint, edges, first, first_cell, before, cell, out):
+    """Count entries and cells from the first of their block, in place, and set ``out`` (R · N,).
 
-    Of entries ``lo:hi`` and cells from ``c_lo`` on, which come first in ``sums`` and ``T``. Rows
-    next to each other often share an entry: with several runs side by side one addition need not
-    wait for another.
+    The entries of a row in runs ``edges[b]:edges[b + 1]``, block b, come to stand side by side.
     """
-    sums[: hi - lo] = 0.0
-    for i in range(V.shape[0]):
-        for r in range(begin, end):
-            e = joint[r, i] - lo
-            set_sum(sums, e, sums, e, V, i)
-    for e in range(hi - 1, lo - 1, -1):
-        c, p = cell[e] - c_lo, before[e] - lo
-        set_sum(T, c, T, c, sums, e - lo)
-        if before[e] >= 0:
-            set_sum(sums, p, sums, p, sums, e - lo)
+    n_rows = joint.shape[1]
+    for b in range(edges.size - 1):
+        begin, end = edges[b], edges[b + 1]
+        lo = first[begin]
+        q = begin * n_rows
+        for i in range(n_rows):
+            for r in range(begin, end):
+                out[q] = joint[r, i] - lo
+                q += 1
+        for e in range(lo, first[end]):
+            before[e] = max(before[e] - lo, -1)
+            cell[e] -= first_cell[begin]
 
 
 @njit(cache=True, nogil=True)
-def _up(joint, before, cell, T, begin, end, lo, hi, c_lo, sums, out):
-    """Add to ``out`` the sums of T over the cells of each row; the rest as in ``_down``."""
-    for e in range(lo, hi):
-        c = cell[e] - c_lo
+def enter(V, begin, scale, mean, panel):
+    """Set ``panel`` (N, w) to columns of V from ``begin`` on, scaled, and to zeros after the last.
+
+    ``mean`` (N,) of length 1 is a direction to take out first, unless it is empty.
+    """
+    n_rows, width = panel.shape
+    k = min(width, V.shape[1] - begin)
+    along = np.zeros(k)
+    if mean.size > 0:
+        for i in range(n_rows):
+            for j in range(k):
+                along[j] += mean[i] * V[i, begin + j]
+    for i in range(n_rows):
+        share = mean[i] if mean.size > 0 else 0.0
+        for j in range(k):
+            panel[i, j] = scale[i] * (V[i, begin + j] - share * along[j])
+        for j in range(k, width):
+            panel[i, j] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def add_up(parts, n_rows):
+    """Add to the first ``n_rows`` of ``parts`` (P · N, 8) those that follow, N by N, in order."""
+    for i in range(n_rows):
+        for other in range(i + n_rows, parts.shape[0], n_rows):
+            set_sum(parts, i, parts, i, parts, other)
+
+
+@njit(cache=True, nogil=True)
+def leave(panel, begin, scale, mean, out):
+    """Set columns of ``out`` from ``begin`` on to those of ``panel`` (N, w), scaled.
+
+    ``mean`` (N,) of length 1 is a direction to take out then, unless it is empty.
+    """
+    n_rows, width = panel.shape
+    k = min(width, out.shape[1] - begin)
+    along = np.zeros(k)
+    if mean.size > 0:
+        for i in range(n_rows):
+            share = mean[i] * scale[i]
+            for j in range(k):
+                along[j] += share * panel[i, j]
+    for i in range(n_rows):
+        share = mean[i] if mean.size > 0 else 0.0
+        for j in range(k):
+            out[i, begin + j] = scale[i] * panel[i, j] - share * along[j]
+
+
+@njit(cache=True, nogil=True)
+def _down(joint, before, cell, V, sums, T):
+    """Add to T the sums of V over the rows of each cell of a block; ``sums`` is room."""
+    n_rows = V.shape[0]
+    width = joint.size // n_rows
+    sums[: cell.size] = 0.0
+    for i in range(n_rows):
+        add_to_rows(sums, joint, i * width, (i + 1) * width, V, i)
+    for e in range(cell.size - 1, -1, -1):
+        set_sum(T, cell[e], T, cell[e], sums, e)
         if before[e] >= 0:
-            set_sum(sums, e - lo, sums, before[e] - lo, T, c)
+            set_sum(sums, before[e], sums, before[e], sums, e)
+
+
+@njit(cache=True, nogil=True)
+def _up(joint, before, cell, T, sums, out):
+    """Add to ``out`` the sums of T over the cells of each row in a block; ``sums`` is room."""
+    n_rows = out.shape[0]
+    width = joint.size // n_rows
+    for e in range(cell.size):
+        if before[e] >= 0:
+            set_sum(sums, e, sums, before[e], T, cell[e])
         else:
             for k in range(LANES):
-                sums[e - lo, k] = T[c, k]
-    for i in range(out.shape[0]):
-        for r in range(begin, end):
-            set_sum(out, i, out, i, sums, joint[r, i] - lo)
+                sums[e, k] = T[cell[e], k]
+    for i in range(n_rows):
+        add_rows(out, i, sums, joint, i * width, (i + 1) * width)
 
 
 @njit(cache=True, nogil=True)
-def scatter(joint, first, first_cell, before, cell, edges, V, sums, W):
+def _join_cells(same, T):
+    """Replace every row of ``T`` by the sum over its group, each lane in its own way.
+
+    A bit of ``same`` (C,) is set where a cell is in one group with the cell before.
+    """
+    for c in range(1, same.size):
+        add_where(T, c, c - 1, same[c])
+    for c in range(same.size - 1, 0, -1):
+        copy_where(T, c - 1, c, same[c])
+
+
+@njit(cache=True, nogil=True)
+def _block(joint, edges, first, first_cell, before, cell, n_rows, b):
+    """Return the entries of the rows of a block, and of what they are made; its cells."""
+    lo, hi = first[b], first[b + 1]
+    rows = joint[edges[b] * n_rows : edges[b + 1] * n_rows]
+    return rows, before[lo:hi], cell[lo:hi], first_cell[b], first_cell[b + 1]
+
+
+@njit(cache=True, nogil=True)
+def scatter(joint, edges, first, first_cell, before, cell, begin, end, V, sums, W):
     """Set W (C, 8) to the sums of V (N, 8) over the rows of each cell: ``Φᵀ V``.
 
-    Runs are taken from each of ``edges`` (int64) to the next; ``sums`` is room for the entries of
-    as many. Only the cells of these runs are set.
+    Of blocks ``begin:end`` and their cells only; ``sums`` (·, 8) is room for the entries of one.
     """
-    for k in range(edges.size - 1):
-        begin, end = edges[k], edges[k + 1]
-        c_lo, c_hi = first_cell[begin], first_cell[end]
+    for b in range(begin, end):
+        rows, of, own, c_lo, c_hi = _block(
+            joint, edges, first, first_cell, before, cell, V.shape[0], b
+        )
         W[c_lo:c_hi] = 0.0
-        _down(
-            joint, before, cell, V, begin, end, first[begin], first[end], c_lo, sums, W[c_lo:c_hi]
-        )
+        _down(rows, of, own, V, sums, W[c_lo:c_hi])
 
 
 @njit(cache=True, nogil=True)
-def gather(joint, first, first_cell, before, cell, edges, W, sums, out):
+def gather(joint, edges, first, first_cell, before, cell, begin, end, W, sums, out):
     """Add to ``out`` (N, 8) the sums of W (C, 8) over the cells of each row: ``Φ W``."""
-    for k in range(edges.size - 1):
-        begin, end = edges[k], edges[k + 1]
-        c_lo, c_hi = first_cell[begin], first_cell[end]
-        _up(
-            joint, before, cell, W[c_lo:c_hi], begin, end, first[begin], first[end], c_lo, sums, out
+    for b in range(begin, end):
+        rows, of, own, c_lo, c_hi = _block(
+            joint, edges, first, first_cell, before, cell, out.shape[0], b
         )
+        _up(rows, of, own, W[c_lo:c_hi], sums, out)
 
 
 @njit(cache=True, nogil=True)
-def gram(joint, first, first_cell, before, cell, edges, groups, level, V, sums, T, out):
-    """Add to ``out`` (N, 8) the products ``Φ S Sᵀ Φᵀ V``, S as in ``coarsen`` or 1 for no groups.
+def gram(joint, edges, first, first_cell, before, cell, begin, end, same, V, sums, T, out):
+    """Add to ``out`` (N, 8) the products ``Φ S Sᵀ Φᵀ V``.
 
-    Down and up again a few runs at a time, so that what lies between stays in the cache: ``sums``
-    and ``T`` (·, 8) are room for their entries and cells.
+    S joins cells as ``same`` (C,) says, or not at all where that is empty. Down and up again a
+    block at a time, so that what lies between stays in the cache: ``sums`` and ``T`` (·, 8) are
+    room for its entries and cells.
     """
-    for k in range(edges.size - 1):
-        begin, end = edges[k], edges[k + 1]
-        lo, hi = first[begin], first[end]
-        c_lo, c_hi = first_cell[begin], first_cell[end]
+    for b in range(begin, end):
+        rows, of, own, c_lo, c_hi = _block(
+            joint, edges, first, first_cell, before, cell, V.shape[0], b
+        )
         some = T[: c_hi - c_lo]
         some[:] = 0.0
-        _down(joint, before, cell, V, begin, end, lo, hi, c_lo, sums, some)
-        if groups.shape[1] > 0:
-            coarsen(groups[c_lo:c_hi], level, some)
-        _up(joint, before, cell, some, begin, end, lo, hi, c_lo, sums, out)
+        _down(rows, of, own, V, sums, some)
+        if same.size > 0:
+            _join_cells(same[c_lo:c_hi], some)
+        _up(rows, of, own, some, sums, out)
 
 
 @njit(cache=True, nogil=True)
-def gram_of_one(joint, first, first_cell, before, cell, begin, end, v, sums, T, out):
-    """Add to ``out`` (N,) the product ``Φ Φᵀ v`` over runs ``begin:end``, for one vector.
+def _plus(index):
+    """Return an index without a sign: one that may be negative is looked at before it is used."""
+    return np.uint32(index)
 
-    ``sums`` and ``T`` (·,) are room for the entries and cells of a run.
+
+@njit(cache=True, nogil=True)
+def gram_of_one(joint, edges, first, first_cell, before, cell, begin, end, v, sums, T, out):
+    """Add to ``out`` (N,) the product ``Φ Φᵀ v`` over blocks ``begin:end``, for one vector.
+
+    ``sums`` and ``T`` (·,) are room for the entries and cells of a block.
     """
-    for r in range(begin, end):
-        lo, hi, c_lo, c_hi = first[r], first[r + 1], first_cell[r], first_cell[r + 1]
-        sums[: hi - lo] = 0.0
+    n_rows = v.size
+    for b in range(begin, end):
+        rows, of, own, c_lo, c_hi = _block(joint, edges, first, first_cell, before, cell, n_rows, b)
+        width = rows.size // n_rows
+        sums[: own.size] = 0.0
         T[: c_hi - c_lo] = 0.0
-        for i in range(v.size):
-            sums[joint[r, i] - lo] += v[i]
-        for e in range(hi - 1, lo - 1, -1):
-            T[cell[e] - c_lo] += sums[e - lo]
-            if before[e] >= 0:
-                sums[before[e] - lo] += sums[e - lo]
-        for e in range(lo, hi):
-            sums[e - lo] = T[cell[e] - c_lo]
-            if before[e] >= 0:
-                sums[e - lo] += sums[before[e] - lo]
-        for i in range(v.size):
-            out[i] += sums[joint[r, i] - lo]
+        for i in range(n_rows):
+            for q in range(i * width, (i + 1) * width):
+                sums[_plus(rows[q])] += v[i]
+        for e in range(own.size - 1, -1, -1):
+            T[_plus(own[e])] += sums[e]
+            if of[e] >= 0:
+                sums[_plus(of[e])] += sums[e]
+        for e in range(own.size):
+            sums[e] = T[_plus(own[e])]
+            if of[e] >= 0:
+                sums[e] += sums[_plus(of[e])]
+        for i in range(n_rows):
+            total = 0.0
+            for q in range(i * width, (i + 1) * width):
+                total += sums[_plus(rows[q])]
+            out[i] += total

@@ -81,8 +81,7 @@ class Design:
         from mondrian_kernel._core.dual import gram
 
         if self.values is _NO_VALUES:
-            product: FloatArray = self.constant**2 * self._runs.gram(V, self.n_jobs)
-            return product
+            return self._runs.gram(V, self.n_jobs)
         local, values, sizes = self._by_slot()
         edges = np.linspace(0, self.n_slots, _GROUPS + 1).astype(int)
         V = np.ascontiguousarray(V)
@@ -103,7 +102,7 @@ class Design:
 
     @cached_property
     def _runs(self) -> Runs:
-        return join_trees(self.cells, self.n_cells)
+        return join_trees(self.cells, self.n_cells, np.full(self.n_rows, self.constant))
 
     def _by_slot(self) -> _Slots:
         from mondrian_kernel._core.dual import localise

@@ -13,7 +13,7 @@ from mondrian_kernel.features import MondrianFeatures, features_at
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.held_out import held_out_errors
-from mondrian_kernel.path.plan import GROUP, growing, lifetimes_between, passed_its_best
+from mondrian_kernel.path.plan import growing, in_groups, lifetimes_between, passed_its_best
 from mondrian_kernel.path.result import LifetimePath, criterion_values
 from mondrian_kernel.ridge.dense import dense_cost, dense_scores
 from mondrian_kernel.ridge.design import Design
@@ -60,7 +60,8 @@ def grid_path(
         wanted = lifetimes
         if wanted is None:
             wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, n_lifetimes)
-        steps = _groups(np.unique(np.minimum(wanted, end)))
+        wanted = np.unique(np.minimum(wanted, end))
+        steps = [wanted[part] for part in in_groups(wanted.size)]
 
     run = _Run(alphas, criterion, held_out, solver, tol, seed, n_jobs)
     complete = True
@@ -228,10 +229,6 @@ class _Run:
             evidence, evidence_paper, std, np.array(self.solvers), self.criterion, complete,
             features, leaf, Y, weight, fit_intercept, np.zeros(Y.shape[1]),
         )  # fmt: skip
-
-
-def _groups(lifetimes: FloatArray) -> list[FloatArray]:
-    return [lifetimes[k : k + GROUP] for k in range(0, lifetimes.size, GROUP)]
 
 
 def cell_budget(shape: tuple[int, ...], n_trees: int) -> int:

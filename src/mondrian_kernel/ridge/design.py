@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.runs import ONE_LEVEL, Levels, Runs, join_trees
+from mondrian_kernel.partition.runs import NO_GROUPS, NO_MEAN, Runs, join_trees
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 
@@ -51,6 +51,7 @@ class Design:
         self.root_weight: FloatArray = np.sqrt(self.sample_weight)
         self.scale: FloatArray = self.root_weight / np.sqrt(n_trees)
         self.total_weight = float(self.sample_weight.sum())
+        self._bits: dict[int, NDArray[np.uint8]] = {}
         self.mean_direction: FloatArray = self.root_weight / np.sqrt(self.total_weight)
 
     @property
@@ -71,7 +72,7 @@ class Design:
 
     @cached_property
     def _runs(self) -> Runs:
-        return join_trees(self.cells, self.groups.shape[0])
+        return join_trees(self.cells, self.groups.shape[0], self.scale)
 
     def level(self, index: int) -> Design:
         """Return the one level alone."""
@@ -90,31 +91,36 @@ class Design:
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φ W``, not centred."""
-        return self._runs.gather(W, self.n_jobs) * self.scale[:, None]
+        return self._runs.gather(W, self.n_jobs)
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product with the finest features, ``Φᵀ V``, not centred."""
-        return self._runs.scatter(V * self.scale[:, None], self.n_jobs)
+        return self._runs.scatter(V, self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
         """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
-        levels = ONE_LEVEL
-        if self._groups is not None:
-            columns = np.repeat(np.arange(self.n_levels), V.shape[1] // self.n_levels)
-            levels = Levels(self._groups, columns)
-        V = self.centred(V.copy())
-        V *= self.scale[:, None]
-        V = self._runs.gram(V, self.n_jobs, levels)
-        V *= self.scale[:, None]
-        return self.centred(V)
+        mean = self.mean_direction if self.centre else NO_MEAN
+        same = self._same(V.shape[1] // self.n_levels)
+        return self._runs.gram(V, self.n_jobs, mean=mean, same=same)
+
+    def _same(self, per_level: int) -> NDArray[np.uint8]:
+        """Which cells lie in one group with the cell before, for the columns of a product."""
+        if self._joined is None:
+            return NO_GROUPS
+        if per_level not in self._bits:
+            columns = np.repeat(self._joined, per_level, axis=1)
+            bits = np.packbits(columns, axis=1, bitorder="little")
+            self._bits[per_level] = np.ascontiguousarray(bits.T)
+        return self._bits[per_level]
 
     @cached_property
-    def _groups(self) -> IntArray | None:
-        """Groups in the order of the runs' cells, where there are any."""
+    def _joined(self) -> NDArray[np.bool_] | None:
+        """Whether a cell is in one group with the cell before it (C, L), in the runs' order."""
         groups = self.groups
         if self.n_levels == 1 and np.array_equal(groups[:, 0], np.arange(groups.shape[0])):
             return None
-        return groups[self._runs.original]
+        joined: NDArray[np.bool_] = np.diff(groups[self._runs.original], axis=0, prepend=-1) == 0
+        return joined
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Weights ``w = Φᵀ H a`` of dual coefficients a, at the finest level."""

@@ -196,12 +196,11 @@ def lanczos_scores(
 
 def _crowding(design: Design) -> FloatArray:
     """Mean over trees of the log-number of rows in a row's cell, (N, L)."""
-    from mondrian_kernel._core.cells import coarsen
-
-    ones = np.ones((design.n_rows, design.n_levels))
-    counts = design.scatter(ones / design.scale[:, None])
-    coarsen(design.groups, np.arange(design.n_levels), counts)
-    return design.gather(np.log(counts)) / design.scale[:, None]
+    counts = design.scatter(1.0 / design.scale[:, None])[:, 0]
+    logs = np.empty(design.groups.shape)
+    for level, group in enumerate(design.groups.T):
+        logs[:, level] = np.log(np.bincount(group, counts))[group]
+    return design.gather(logs) / design.scale[:, None]
 
 
 def _smoothed(
