@@ -8,7 +8,13 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
 from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel.ridge.dense import dense_scores
 from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.lanczos import lanczos_scores
+from mondrian_kernel.ridge.solve import centred_targets
+
+ALPHAS = np.array([1e-3, 1e-2, 0.3, 5.0])
+LIFETIMES = [0.5, 2.0, 6.0]
 
 
 class Problem(NamedTuple):
@@ -58,6 +64,20 @@ def mondrian_problem(n_rows, n_trees, lifetimes, *, n_dims=2, seed=0):
         groups[cells.ravel(), k] = trees.cells(lifetime).column[leaf].ravel()
     y = np.sin(6 * X[:, 0]) + X[:, -1] + 0.1 * rng.normal(size=n_rows)
     return Problem(np.ascontiguousarray(cells), groups, y[:, None], None)
+
+
+def lanczos(problem, centre, tol=1e-10, seed=0):
+    """Scores and duals of every level without a matrix."""
+    design = problem.design(centre)
+    rng = np.random.default_rng([seed, 1])  # not the stream that made the rows
+    return lanczos_scores(design, centred_targets(design, problem.Y)[0], ALPHAS, tol, rng)
+
+
+def dense(problem, centre):
+    """Scores and duals of every level by dense factors."""
+    design = problem.design(centre)
+    target, _ = centred_targets(design, problem.Y)
+    return [dense_scores(design.level(k), target, ALPHAS) for k in range(design.n_levels)]
 
 
 def ridge(problem, level, alpha, centre):

@@ -27,7 +27,7 @@ OPTIONS = {
 }  # fmt: skip
 SCORES = (
     "lifetimes", "n_cells", "alphas", "train_error", "loo_error", "log_marginal_likelihood",
-    "log_marginal_likelihood_paper", "log_marginal_likelihood_std",
+    "log_marginal_likelihood_paper", "log_marginal_likelihood_std", "loo_error_std",
 )  # fmt: skip
 
 
@@ -151,13 +151,28 @@ class TestModels:
 
 
 def test_lanczos_agrees_with_dense():
-    dense, lanczos = (make_path(solver=s, tol=1e-10) for s in ("dense", "lanczos"))
+    held_out = X_VAL, Y_VAL[:, 0]
+    dense, lanczos = (
+        make_path(solver=s, tol=1e-10, validation=held_out) for s in ("dense", "lanczos")
+    )
     assert set(dense.solver) == {"dense"}
     assert set(lanczos.solver) == {"lanczos"}
     assert_array_equal(dense.lifetimes, lanczos.lifetimes)
-    assert_allclose(lanczos.train_error, dense.train_error, rtol=1e-6)
-    assert np.all(lanczos.log_marginal_likelihood_std >= 0)
-    assert not dense.log_marginal_likelihood_std.any()
+    for name in (
+        "train_error", "loo_error", "validation_error", "log_marginal_likelihood",
+        "log_marginal_likelihood_paper",
+    ):  # fmt: skip
+        assert_allclose(getattr(lanczos, name), getattr(dense, name), rtol=1e-6)
+    for path in (dense, lanczos):  # of so few rows all is exact
+        assert not path.loo_error_std.any()
+        assert not path.log_marginal_likelihood_std.any()
+
+
+def test_scores_of_many_rows_come_with_standard_errors():
+    X, y = rng.uniform(size=(520, 2)), rng.normal(size=520)
+    path = lifetime_path(X, y, n_estimators=10, lifetimes=[1.0, 3.0], solver="lanczos")
+    assert np.all(path.loo_error_std > 0)
+    assert np.all(path.log_marginal_likelihood_std > 0)
 
 
 def test_solver_is_chosen_by_cost(monkeypatch):

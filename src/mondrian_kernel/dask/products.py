@@ -13,7 +13,7 @@ import numpy as np
 from mondrian_kernel.dask.cells import CellBlocks, Part
 from mondrian_kernel.dask.sums import Totals
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.ridge.lanczos import krylov
+from mondrian_kernel.ridge.krylov import krylov
 
 
 class Levels:

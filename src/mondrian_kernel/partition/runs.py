@@ -200,7 +200,8 @@ def join_trees(cells: IntArray, n_cells: int, scale: FloatArray) -> Runs:
 def _blocks(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first run of each block, and the first block of each share of the runs."""
     n_runs = first.size - 1
-    starts, shares = [], []
+    starts: list[int] = []
+    shares: list[int] = []
     for begin, end in pairwise(np.unique(np.linspace(0, n_runs, _SHARES + 1).astype(int))):
         block = (first[begin:end] - first[begin]) // _SIDE_BY_SIDE
         shares.append(len(starts))

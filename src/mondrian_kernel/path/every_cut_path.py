@@ -56,6 +56,7 @@ def every_cut_path(
         alphas=alphas[: len(runs)],
         train_error=table("train_error"),
         loo_error=table("loo_error"),
+        loo_error_std=np.zeros_like(paper),
         validation_error=None if validation is None else table("validation_error"),
         log_marginal_likelihood=table("log_marginal_likelihood_profiled"),
         log_marginal_likelihood_paper=paper,

@@ -222,9 +222,9 @@ class _Run:
         complete: bool,
     ) -> LifetimePath:
         columns = [np.array(c) for c in zip(*self.scores, strict=True)]
-        train, loo, evidence, evidence_paper, std = columns
+        train, loo, loo_std, evidence, evidence_paper, std = columns
         return LifetimePath(
-            np.array(self.lifetimes), np.array(self.n_cells), self.alphas, train, loo,
+            np.array(self.lifetimes), np.array(self.n_cells), self.alphas, train, loo, loo_std,
             np.array(self.validation) if self.held_out is not None else None,
             evidence, evidence_paper, std, np.array(self.solvers), self.criterion, complete,
             features, leaf, Y, weight, fit_intercept, np.zeros(Y.shape[1]),

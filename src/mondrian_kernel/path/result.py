@@ -36,9 +36,12 @@ class LifetimePath(BestOfGrid):
     alphas : ndarray of shape (A,)
         Ridge penalties δ², increasing.
     train_error, loo_error : ndarray of shape (L, A)
-        Error on the rows, and when each row is left out in turn. Where ``solver`` is "lanczos" the
-        second is estimated with random vectors, and so are the likelihoods below; with the
-        criterion "holdout", which does not need them, these are NaN there.
+        Error on the rows, and when each row is left out in turn. Where ``solver`` is "lanczos" and
+        there are more than 500 rows the second is estimated with random vectors, and so are the
+        likelihoods below; with the criterion "holdout", which does not need them, these are NaN
+        wherever ``solver`` is "lanczos".
+    loo_error_std : ndarray of shape (L, A)
+        Standard error of ``loo_error`` from the random vectors; 0 where it is exact.
     validation_error : ndarray of shape (L, A) or None
         Error on the rows given as ``validation``.
     log_marginal_likelihood : ndarray of shape (L, A)
@@ -46,7 +49,7 @@ class LifetimePath(BestOfGrid):
     log_marginal_likelihood_paper : ndarray of shape (L, A)
         The same with prior variance 1 of the weights and noise variance alpha, as in the paper.
     log_marginal_likelihood_std : ndarray of shape (L, A)
-        Standard error of both; 0 where ``solver`` is "dense".
+        Standard error of both; 0 where they are exact.
     solver : ndarray of shape (L,)
         "dense" (exact), "lanczos" (matrix-free) or "every cut" (exact updates).
     criterion : str
@@ -60,6 +63,7 @@ class LifetimePath(BestOfGrid):
 
     train_error: FloatArray
     loo_error: FloatArray
+    loo_error_std: FloatArray
     validation_error: FloatArray | None
     log_marginal_likelihood: FloatArray
     log_marginal_likelihood_paper: FloatArray

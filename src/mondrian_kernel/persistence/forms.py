@@ -22,7 +22,8 @@ ARRAYS = {
     "MondrianFeatures": {"n_cells_per_tree_": "i8 M"},
     "LifetimePath": {
         "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "train_error": "f8 L A",
-        "loo_error": "f8 L A", "validation_error": "f8? L A", "log_marginal_likelihood": "f8 L A",
+        "loo_error": "f8 L A", "loo_error_std": "f8 L A", "validation_error": "f8? L A",
+        "log_marginal_likelihood": "f8 L A",
         "log_marginal_likelihood_paper": "f8 L A", "log_marginal_likelihood_std": "f8 L A",
         "_leaf": "i4 N M", "_y": "f8 N T", "_sample_weight": "f8? N", "_offset": "f8 T",
     },

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from mondrian_kernel.partition.threads import in_threads
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.scores import Scores, evidences, residual_scores
+from mondrian_kernel.ridge.scores import Scores, evidences, loo_error, train_error
 
 _ONE_THREAD = 1500
 # So many Cholesky factors take the time of one eigendecomposition.
@@ -115,10 +115,14 @@ def dense_scores(design: Design, Y: FloatArray, alphas: FloatArray) -> tuple[Sco
     few = alphas.size <= _FEW_ALPHAS and design.n_rows <= design.n_cells[0]
     solved = _by_cholesky if few else _by_spectrum
     dual, diagonal, log_det = solved(design, Y, alphas)
+    exact = np.zeros_like(alphas)
+    quadratic = np.einsum("nt,nta->ta", Y, dual)
     scores = Scores(
-        *residual_scores(design, dual, diagonal, alphas),
-        *evidences(design, np.einsum("nt,nta->ta", Y, dual), log_det, alphas),
-        np.zeros_like(alphas),
+        train_error(design, dual, alphas),
+        loo_error(design, dual, diagonal, alphas),
+        exact,
+        *evidences(design, quadratic, log_det, alphas),
+        exact,
     )
     return scores, dual
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.lanczos import Probes
+from mondrian_kernel.ridge.probes import Probes
 from mondrian_kernel.ridge.solve import solve
 from mondrian_kernel.ridge.variance import PredictiveVariance
 
@@ -27,7 +27,7 @@ def standard_loo_errors(
     diagonal = variance.inverse_diagonal()
     if diagonal is None:
         probes = Probes(design, np.array([alpha]), _PROBE_TOL, np.random.default_rng([0, 1]))
-        diagonal = probes.diagonal(0)[:, 0]
+        diagonal = probes.diagonal(0)[0][:, 0]
     if design.centre:
         diagonal = diagonal - design.mean_direction**2 / alpha
     floor = 1.0 / (design.total_weight + alpha)

@@ -7,7 +7,7 @@ import numpy as np
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import cholesky
 from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.lanczos import krylov
+from mondrian_kernel.ridge.krylov import krylov
 
 DENSE_SIZE = 8000
 _PROBES, _PROBE_TOL = 8, 1e-2

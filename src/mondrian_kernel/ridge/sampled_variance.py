@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design, flat_design
-from mondrian_kernel.ridge.lanczos import krylov
+from mondrian_kernel.ridge.krylov import krylov
 from mondrian_kernel.ridge.variance import PredictiveVariance
 
 SAMPLE = 8000

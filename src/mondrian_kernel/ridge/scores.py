@@ -19,35 +19,40 @@ class Scores(NamedTuple):
     ``train_error`` is the mean of :math:`(\alpha a_i)^2`; ``loo_error`` the mean squared
     leave-one-out residual, :math:`a_i / G_{ii}`; ``evidence_paper`` is
     :math:`\ln N(y; 0, K + \alpha I)`; ``evidence`` the maximum over s of
-    :math:`\ln N(y; 0, s (K + \alpha I))`. ``evidence_std`` is the standard error of both where
-    the determinant was estimated, else 0.
+    :math:`\ln N(y; 0, s (K + \alpha I))`. ``loo_std`` and ``evidence_std``, which is for both,
+    are standard errors where the diagonal and the determinant of G were estimated, else 0.
     """
 
     train_error: FloatArray
     loo_error: FloatArray
+    loo_std: FloatArray
     evidence: FloatArray
     evidence_paper: FloatArray
     evidence_std: FloatArray
 
 
-def residual_scores(
-    design: Design, dual: FloatArray, inverse_diagonal: FloatArray, alphas: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Training and leave-one-out error from a (N, T, A) and diag G (N, A).
-
-    Scaled by the root of its weight, a row counts as often as its weight says; leaving it out
-    leaves out all its copies.
-    """
-    total = design.total_weight
+def train_error(design: Design, dual: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Training error (A,) from a (N, T, A); a row counts as often as its weight says."""
     residual = dual * alphas
-    train = np.einsum("nta,nta->a", residual, residual) / total
+    error: FloatArray = np.einsum("nta,nta->a", residual, residual)
+    error /= design.total_weight * dual.shape[1]
+    return error
+
+
+def loo_error(
+    design: Design, dual: FloatArray, inverse_diagonal: FloatArray, alphas: FloatArray
+) -> FloatArray:
+    """Leave-one-out error (A,) from a (N, T, A) and diag G (N, A).
+
+    A row counts as often as its weight says; leaving it out leaves out all its copies.
+    """
     rest = inverse_diagonal * alphas
     if design.centre:
         rest = rest - design.mean_direction[:, None] ** 2
-    left_out = residual / np.maximum(rest, np.finfo(float).tiny)[:, None, :]
-    n_outputs = dual.shape[1]
-    loo = np.einsum("nta,nta->a", left_out, left_out) / total
-    return train / n_outputs, loo / n_outputs
+    left_out = dual * alphas / np.maximum(rest, np.finfo(float).tiny)[:, None, :]
+    error: FloatArray = np.einsum("nta,nta->a", left_out, left_out)
+    error /= design.total_weight * dual.shape[1]
+    return error
 
 
 def evidences(

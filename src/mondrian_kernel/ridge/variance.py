@@ -14,7 +14,7 @@ from mondrian_kernel.partition.threads import in_threads
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.dense import cholesky, dense_features
 from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.lanczos import MAX_STEPS, krylov
+from mondrian_kernel.ridge.krylov import MAX_STEPS, krylov
 
 DENSE_SIZE = 10_000  # 800 MB
 _BLOCK = 2**24  # numbers held at once for a block of new rows, 128 MB
