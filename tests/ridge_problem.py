@@ -77,7 +77,7 @@ def dense(problem, centre):
     """Scores and duals of every level by dense factors."""
     design = problem.design(centre)
     target, _ = centred_targets(design, problem.Y)
-    return [dense_scores(design.level(k), target, ALPHAS) for k in range(design.n_levels)]
+    return dense_scores(design, target, ALPHAS)
 
 
 def ridge(problem, level, alpha, centre):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import ridge_problem as brute
-from mondrian_kernel.ridge.dense import dense_scores, spectrum
+from mondrian_kernel.ridge.dense import dense_scores, spectra
 from mondrian_kernel.ridge.solve import centred_targets
 from ridge_problem import random_problem
 
@@ -27,8 +27,8 @@ def problem(request):
 
 
 def scores_of(problem, level, centre):
-    design = problem.design(centre).level(level)
-    return dense_scores(design, centred_targets(design, problem.Y)[0], ALPHAS)
+    design = problem.design(centre)
+    return dense_scores(design, centred_targets(design, problem.Y)[0], ALPHAS)[level]
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -54,7 +54,7 @@ class TestAgainstBruteForce:
 def test_dual_coefficients_solve_the_kernel_system(problem, centre):
     design = problem.design(centre).level(2)
     target, _ = centred_targets(design, problem.Y)
-    _, dual = dense_scores(design, target, ALPHAS)
+    ((_, dual),) = dense_scores(design, target, ALPHAS)
     for k, alpha in enumerate(ALPHAS):
         left = design.gram(dual[:, :, k].copy()) + alpha * dual[:, :, k]
         assert_allclose(left, target, atol=1e-10)
@@ -74,13 +74,13 @@ def test_leave_one_out_with_weights_leaves_all_copies_out():
 
 
 @pytest.mark.parametrize("centre", [False, True])
-def test_spectrum_rebuilds_the_kernel_matrix(problem, centre):
-    design = problem.design(centre).level(2)
-    values, U = spectrum(design)
-    assert values.min() >= 0
-    K = design.gram(np.eye(design.n_rows))
-    assert_allclose((U * values) @ U.T, K, atol=1e-12)
-    assert_allclose(U.T @ U, np.eye(values.size), atol=1e-7)
+def test_spectra_rebuild_the_kernel_matrices(problem, centre):
+    design = problem.design(centre)
+    for level, (values, U) in enumerate(spectra(design)):
+        assert np.all(values >= 0)
+        K = design.level(level).gram(np.eye(design.n_rows))
+        assert_allclose((U * values) @ U.T, K, atol=1e-12)
+        assert_allclose(U.T @ U, np.eye(values.size), atol=1e-7)
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -88,7 +88,7 @@ def test_one_row(centre):
     problem = random_problem(1, n_trees=3, k=2)
     problem = problem._replace(cells=np.zeros((1, 1), np.int32), groups=np.zeros((1, 1), np.int32))
     design = problem.design(centre)
-    scores, _ = dense_scores(design, centred_targets(design, problem.Y)[0], ALPHAS)
+    ((scores, _),) = dense_scores(design, centred_targets(design, problem.Y)[0], ALPHAS)
     for values in scores:
         assert np.all(np.isfinite(values))
     if centre:  # the mean takes the only row, so nothing is left to be likely or not

@@ -50,7 +50,7 @@ def test_equals_a_fit_of_all_rows(n_trees, lifetime, alpha, sizes, weighted):
     design = flat_design(cells, n_cells, weight)
     batch = solve(design, Y, alpha)
     target, _ = centred_targets(design, Y)
-    scores, _ = dense_scores(design, target, np.array([alpha]))
+    ((scores, _),) = dense_scores(design, target, np.array([alpha]))
     fit = ridge.fit()
     assert_allclose(fit.coef, batch.coef, atol=1e-8 * np.abs(batch.coef).max())
     assert_allclose(fit.intercept, batch.intercept, rtol=1e-8)
@@ -107,7 +107,7 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     assert_allclose(errors, standard_loo_errors(design, Y, 0.1, variance), rtol=1e-8)
     assert_allclose(model.coef_, solve(design, Y, 0.1).coef, atol=1e-8)
     target, _ = centred_targets(design, Y)
-    scores, _ = dense_scores(design, target, np.array([0.1]))
+    ((scores, _),) = dense_scores(design, target, np.array([0.1]))
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
     np.testing.assert_array_equal(design.cells, model.features_._cells.column[model._leaf])

@@ -167,7 +167,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _grow(self, X: FloatArray, seed: int) -> IntArray:
         """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
         check_budget(self.max_cells, self.n_estimators)
-        return self._run(Growth(X, self.n_estimators, seed, self.n_jobs))
+        leaf = self._run(Growth(X, self.n_estimators, seed, self.n_jobs))
+        self._seed = seed  # further rows go on with it
+        return leaf
 
     def _run(self, growth: Growth) -> IntArray:
         """Let trees grow to the lifetime or to the bound on cells, and stand there."""
@@ -365,16 +367,20 @@ def features_at(
     lifetime: float,
     n_jobs: int | None = None,
     *,
+    seed: int | None = None,
     names_of: Any = None,
 ) -> MondrianFeatures:
     """Return a fitted transformer around trees that exist already, at a lifetime.
 
-    It knows the columns by the names that ``names_of`` was shown, if any.
+    Further rows go on with ``seed``. It knows the columns by the names that ``names_of`` was shown,
+    if any.
     """
     features = MondrianFeatures(float(lifetime), trees.n_trees, n_jobs=n_jobs)
     features.trees_ = trees
     features.n_features_in_ = trees.n_dims
     if hasattr(names_of, "feature_names_in_"):
         features.feature_names_in_ = names_of.feature_names_in_
+    if seed is not None:
+        features._seed = seed
     features._stand_at(float(lifetime))
     return features

@@ -91,7 +91,7 @@ def grid_path(
             UserWarning,
             stacklevel=3,
         )
-    end_features = features_at(trees, trees.lifetime, n_jobs, names_of=names_of)
+    end_features = features_at(trees, trees.lifetime, n_jobs, seed=seed, names_of=names_of)
     return run.result(end_features, leaf, Y, weight, fit_intercept, complete)
 
 
@@ -178,9 +178,7 @@ class _Run:
             cost = dense_cost(design.n_rows, int(design.n_cells[-1]))
             solver = "dense" if cost <= limit else "lanczos"
         if solver == "dense":
-            fits = [
-                dense_scores(design.level(k), target, self.alphas) for k in range(lifetimes.size)
-            ]
+            fits = dense_scores(design, target, self.alphas)
         else:
             # the same random vectors at every lifetime
             rng = np.random.default_rng([self.seed, 1]) if by_probes else None

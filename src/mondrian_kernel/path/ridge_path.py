@@ -194,7 +194,7 @@ def lifetime_path(  # type: ignore[misc] # the overloads show what the result de
         end = advance(grown, max_lifetime, budget)
         trees, leaf = grown.freeze(end)
         return every_cut_path(
-            features_at(trees, end, n_jobs, names_of=checker), leaf, Y, alphas,
+            features_at(trees, end, n_jobs, seed=seed, names_of=checker), leaf, Y, alphas,
             criterion=criterion, held_out=held_out, fit_intercept=fit_intercept,
             callback=callback,
         )  # fmt: skip

@@ -215,7 +215,8 @@ def sgd_path(
         )
     return SgdPath(
         lifetimes[:n], n_cells[:n], train[:n], None if held_out is None else held[:n], complete,
-        features_at(trees, lifetimes[n - 1], n_jobs, names_of=checker), coef, intercept, classes,
+        features_at(trees, lifetimes[n - 1], n_jobs, seed=seed, names_of=checker), coef,
+        intercept, classes,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class Spectrum(NamedTuple):
 
 
 def dense_cost(n_rows: int, n_cells: int) -> float:
-    """Floating-point operations of :func:`spectrum` and the scores that follow, roughly."""
+    """Floating-point operations of a level and the scores that follow, roughly."""
     return min(25.0 * n_rows**3, 25.0 * n_cells**3 + 4.0 * n_rows * n_cells**2)
 
 
@@ -87,16 +88,30 @@ def dense_features(design: Design) -> FloatArray:
     return design.centred(Phi)
 
 
-def spectrum(design: Design) -> Spectrum:
-    """Eigendecomposition through the smaller of K (N × N) and ΦᵀΦ (C × C)."""
-    if design.n_rows <= design.n_cells[0]:
-        values, U = _eigh(kernel_matrix(design))
-        return Spectrum(np.maximum(values, 0.0), U)
-    Phi = dense_features(design)
-    values, V = _eigh(Phi.T @ Phi)
-    keep = values > values[-1] * np.finfo(float).eps * values.size
-    values = values[keep]
-    return Spectrum(values, Phi @ (V[:, keep] / np.sqrt(values)))
+def spectra(design: Design) -> Iterator[Spectrum]:
+    """Eigendecomposition of each level, through the smaller of K (N × N) and ΦᵀΦ (C × C).
+
+    Of the latter one is made, and joined for the coarser levels.
+    """
+    few = np.flatnonzero(design.n_cells < design.n_rows)
+    if few.size:
+        fine, group_of = design.level(int(few[-1])), design.groups[:, few[-1]]
+        Phi = dense_features(fine)
+        A = Phi.T @ Phi
+        del Phi
+        some = np.flatnonzero(np.diff(group_of, prepend=-1))  # a finest cell of each of these
+    for level in range(design.n_levels):
+        if level not in few:
+            values, U = _eigh(kernel_matrix(design.level(level)))
+            yield Spectrum(np.maximum(values, 0.0), U)
+            continue
+        group = design.groups[some, level]
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        values, V = _eigh(np.add.reduceat(np.add.reduceat(A, first, axis=0), first, axis=1))
+        keep = values > design.total_weight * np.finfo(float).eps * values.size
+        values = values[keep]
+        U = fine.centred(fine.gather((V[:, keep] / np.sqrt(values))[group]))
+        yield Spectrum(values, U)
 
 
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -106,34 +121,44 @@ def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values, V
 
 
-def dense_scores(design: Design, Y: FloatArray, alphas: FloatArray) -> tuple[Scores, FloatArray]:
-    """Scores and dual coefficients (N, T, A) for every alpha, exactly.
+def dense_scores(
+    design: Design, Y: FloatArray, alphas: FloatArray
+) -> list[tuple[Scores, FloatArray]]:
+    """Scores and dual coefficients (N, T, A) of every level, for every alpha, exactly.
 
-    For a design of one level; Y (N, T) scaled and centred. One eigendecomposition serves many
-    alphas; a few are faster by a Cholesky factor each.
+    Y (N, T) is scaled and centred. One eigendecomposition serves many alphas; a few are faster by
+    a Cholesky factor each.
     """
-    few = alphas.size <= _FEW_ALPHAS and design.n_rows <= design.n_cells[0]
-    solved = _by_cholesky if few else _by_spectrum
-    dual, diagonal, log_det = solved(design, Y, alphas)
-    exact = np.zeros_like(alphas)
-    quadratic = np.einsum("nt,nta->ta", Y, dual)
-    scores = Scores(
-        train_error(design, dual, alphas),
-        loo_error(design, dual, diagonal, alphas),
-        exact,
-        *evidences(design, quadratic, log_det, alphas),
-        exact,
-    )
-    return scores, dual
+    exact, out = np.zeros_like(alphas), []
+    for dual, diagonal, log_det in _solved(design, Y, alphas):
+        quadratic = np.einsum("nt,nta->ta", Y, dual)
+        scores = Scores(
+            train_error(design, dual, alphas),
+            loo_error(design, dual, diagonal, alphas),
+            exact,
+            *evidences(design, quadratic, log_det, alphas),
+            exact,
+        )
+        out.append((scores, dual))
+    return out
 
 
 _Solved = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def _by_spectrum(design: Design, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,)."""
-    values, U = spectrum(design)
-    n_rest = design.n_rows - values.size
+def _solved(design: Design, Y: FloatArray, alphas: FloatArray) -> Iterator[_Solved]:
+    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,) of each level."""
+    if alphas.size <= _FEW_ALPHAS and design.n_rows <= design.n_cells[0]:
+        for level in range(design.n_levels):
+            yield _by_cholesky(design.level(level), Y, alphas)
+        return
+    for spectrum in spectra(design):
+        yield _by_spectrum(spectrum, Y, alphas)
+
+
+def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    values, U = spectrum
+    n_rest = U.shape[0] - values.size
     shrink = 1.0 / (values[:, None] + alphas) - 1.0 / alphas  # on the span of U; 1/α elsewhere
     UY = U.T @ Y
     dual = np.einsum("nr,rt,ra->nta", U, UY, shrink, optimize=True) + Y[:, :, None] / alphas
