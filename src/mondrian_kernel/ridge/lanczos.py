@@ -15,6 +15,7 @@ from mondrian_kernel.ridge.krylov import MAX_STEPS, krylov
 from mondrian_kernel.ridge.probes import EXACT_ROWS, Probes, inverse_of
 from mondrian_kernel.ridge.scores import Scores, evidences, loo_error, train_error
 
+# Few random vectors are noisier than what further steps would mend.
 _PROBE_TOL = 0.3
 
 

@@ -6,6 +6,7 @@ Of few rows exactly, by a Krylov space from each unit vector; of many rows by so
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
@@ -61,8 +62,10 @@ class Probes:
         total = np.maximum(1.0 - mean_part, np.finfo(float).eps) / alphas
         least = alphas / (design.total_weight + alphas)
 
+        order = np.argsort(self._crowding[:, level], kind="stable")
+
         def smoothed(share: FloatArray) -> FloatArray:
-            share = _smoothed(share, least, design.sample_weight, self._crowding[:, level])
+            share = _smoothed(share, least, design.sample_weight, order)
             return share * total + mean_part / alphas
 
         shares = np.array(
@@ -92,14 +95,13 @@ def _crowding(design: Design) -> FloatArray:
 
 
 def _smoothed(
-    noisy: FloatArray, least: FloatArray, weight: FloatArray, by: FloatArray
+    noisy: FloatArray, least: FloatArray, weight: FloatArray, order: NDArray[np.intp]
 ) -> FloatArray:
-    """Smooth ``noisy`` (N, A), between ``least`` (A,) and 1, over bins of rows with like ``by``.
+    """Smooth ``noisy`` (N, A), between ``least`` (A,) and 1, over bins of rows next in ``order``.
 
     Left out, a row of weight s has a variance q in units of the noise, and its share of the
     diagonal is 1 / (1 + s q). A bin has one q, which keeps the mean of its shares.
     """
-    order = np.argsort(by, kind="stable")
     edges = np.linspace(0, order.size, max(1, order.size // _BIN) + 1).astype(int)
     sizes = np.diff(edges)[:, None]
     s = weight[order, None]
