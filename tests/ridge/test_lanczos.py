@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
+import mondrian_kernel.ridge.krylov as krylov_module
 from mondrian_kernel.ridge.krylov import krylov
 from mondrian_kernel.ridge.solve import centred_targets, weights
 from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
@@ -53,3 +55,10 @@ def test_column_of_zeros_has_zero_duals():
     for (scores, dual), (expected, _) in pairs:
         assert_array_equal(dual[:, 1], 0.0)
         assert_allclose(scores.train_error, expected.train_error, rtol=1e-6)
+
+
+def test_warns_where_steps_were_not_enough(monkeypatch):
+    problem = mondrian_problem(250, 40, LIFETIMES)
+    monkeypatch.setattr(krylov_module, "MAX_STEPS", 5)
+    with pytest.warns(ConvergenceWarning, match=r"after 5 steps.*alpha=0.001"):
+        lanczos(problem, True, tol=1e-3)

@@ -13,13 +13,15 @@ from sklearn.utils.validation import _check_sample_weight
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.path.result import CRITERIA
 
-DEFAULT_ALPHAS = np.logspace(-4, 1, 11)
+ALPHAS = np.logspace(-4, 1, 11)
+# Without a matrix the smallest penalties take most of the steps.
+_RIDGE_ALPHAS = ALPHAS[2:]
 
 
 def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
-        return DEFAULT_ALPHAS.copy()
+        return _RIDGE_ALPHAS.copy()
     out: FloatArray = np.unique(
         check_array(np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64)
     )

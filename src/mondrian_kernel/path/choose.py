@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import DEFAULT_ALPHAS, join_copies
+from mondrian_kernel.path.checks import ALPHAS, join_copies
 from mondrian_kernel.path.grid_path import cell_budget, grid_path
 from mondrian_kernel.path.progress import Verbose, listener
 from mondrian_kernel.path.result import LifetimePath
@@ -85,19 +86,21 @@ def choose_width(
         X, targets, weights = join_copies(
             rows[some], Y[some], None if weight is None else weight[some]
         )
-        return grid_path(
-            Growth(X, n_trees, seed, n_jobs), targets, weights,
-            budget=cell_budget(X.shape, n_trees),
-            alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
-            solver="dense" if solver == "auto" and criterion != "holdout" and exact else solver,
-            n_jobs=n_jobs, callback=listener(verbose), **where,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it is good enough to choose by
+            return grid_path(
+                Growth(X, n_trees, seed, n_jobs), targets, weights,
+                budget=cell_budget(X.shape, n_trees),
+                alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
+                solver="dense" if solver == "auto" and criterion != "holdout" and exact else solver,
+                n_jobs=n_jobs, callback=listener(verbose), **where,
+            )  # fmt: skip
 
     # In their own order the rows give the very trees of the model.
     all_rows = np.sort(fitted)
     most = _EXACT_TREES if exact else _TREES
     n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
-    alphas = DEFAULT_ALPHAS if alpha == "auto" else np.array([float(alpha)])
+    alphas = ALPHAS if alpha == "auto" else np.array([float(alpha)])
     if lifetime != "auto":
         found = path(all_rows, n_trees, alphas, lifetimes=np.array([float(lifetime)]))
         return float(lifetime), found.best_alpha, found

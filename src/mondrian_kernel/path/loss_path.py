@@ -19,7 +19,7 @@ from mondrian_kernel.gradient.sgd import inherit
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.checks import DEFAULT_ALPHAS
+from mondrian_kernel.path.checks import ALPHAS
 from mondrian_kernel.path.plan import growing, lifetimes_between, passed_its_best
 from mondrian_kernel.path.progress import Callback, Verbose, listener
 
@@ -143,7 +143,7 @@ def loss_path(
     True
     """
     check_loss(loss)
-    grid = DEFAULT_ALPHAS if alphas is None else np.unique(np.asarray(alphas, dtype=float))
+    grid = ALPHAS if alphas is None else np.unique(np.asarray(alphas, dtype=float))
     fitted, held_out = parts or split(labels, max_rows, np.random.default_rng(seed))
     Y = encode(labels, n_classes, loss)
     growth = Growth(rows[fitted], n_estimators, seed, n_jobs)

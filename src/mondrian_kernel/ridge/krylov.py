@@ -2,14 +2,17 @@ r"""Krylov spaces of kernel matrices: one serves every shift :math:`K + \alpha I
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal, solveh_banded
+from scipy.linalg import solveh_banded
+from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel.partition.trees import FloatArray
 from mondrian_kernel.ridge.design import Design
+from mondrian_kernel.ridge.log_quadrature import first_log
 
 MAX_STEPS = 1000
 _ROOM = 32
@@ -19,6 +22,7 @@ _SINGLE = 1e-5  # tolerance from which on the basis is kept in single precision
 class Krylov(NamedTuple):
     """Lanczos bases of several columns: ``basis``, T as ``a`` and ``b``, lengths of the starts.
 
+    ``residual`` (columns, A) is what is left of the starts, relative to them.
     The basis comes in blocks (steps, columns, N), in single precision where that is enough: it is
     what takes the memory.
     """
@@ -27,6 +31,7 @@ class Krylov(NamedTuple):
     a: FloatArray
     b: FloatArray
     norm: FloatArray
+    residual: FloatArray
 
     def solve(self, column: int, alphas: FloatArray) -> FloatArray:
         """``(K + αI)⁻¹`` applied to the start of a column, (N, A)."""
@@ -49,13 +54,22 @@ class Krylov(NamedTuple):
             x += block[: part.shape[0], column].T @ part.astype(block.dtype)
         return x
 
+    def warn_of_residuals(self, alphas: FloatArray, tol: float) -> None:
+        """Warn where ``MAX_STEPS`` were not enough for the smallest alphas."""
+        left = self.residual.max(axis=0)
+        if left.max() > tol:
+            warnings.warn(
+                f"Lanczos left {left.max():.1g} of the residual, more than tol={tol:.1g}, after "
+                f"{MAX_STEPS} steps: what is said of alpha={alphas[left.argmax()]:.3g} is that "
+                "inexact. Leave such small alphas out.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
     def log_quadratic(self, column: int, alphas: FloatArray) -> FloatArray:
         """``zᵀ ln(K + αI) z`` for the start z of a column, by Gauss quadrature, (A,)."""
-        theta, Q = eigh_tridiagonal(self.a[:, column], self.b[:-1, column])
-        weight = self.norm[column] ** 2 * Q[0] ** 2
-        nodes = np.log(np.maximum(theta, 0.0)[:, None] + alphas)
-        out: FloatArray = weight @ nodes
-        return out
+        square: float = self.norm[column] ** 2
+        return square * first_log(self.a[:, column], self.b[:-1, column], alphas)
 
 
 def krylov(
@@ -96,4 +110,4 @@ def krylov(
         residual = residual * b[:, None] / pivot
         if np.all(residual.max(axis=1) <= tol):
             break
-    return Krylov(basis, np.array(a_all), np.array(b_all), norm)
+    return Krylov(basis, np.array(a_all), np.array(b_all), norm, residual)

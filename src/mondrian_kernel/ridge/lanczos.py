@@ -40,6 +40,7 @@ def lanczos_scores(
     """
     n_outputs = Y.shape[1]
     solves = krylov(design, np.tile(Y, design.n_levels), alphas, tol)
+    solves.warn_of_residuals(alphas, tol)
     few = design.n_rows <= EXACT_ROWS
     probes = None
     if rng is not None and not few:
