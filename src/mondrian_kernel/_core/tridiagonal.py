@@ -7,8 +7,8 @@ from numba import njit
 def first_entries(a, b, shifts, out):
     """Set ``out`` to the first entry of ``(T + sI)⁻¹`` for each of ``shifts``.
 
-    It is a continued fraction. T has the diagonal ``a`` (n,) and ``b`` (n - 1,) beside it; no shift may
-    make it indefinite.
+    It is a continued fraction. T has the diagonal ``a`` (n,), and ``b`` (n - 1,) beside it; no
+    shift may make it indefinite.
     """
     out[:] = 0.0
     for i in range(a.size - 1, -1, -1):

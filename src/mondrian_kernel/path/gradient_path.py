@@ -61,5 +61,6 @@ def gradient_path(
     return loss_path(
         rows, labels, classes.size, loss, max_rows=rows.shape[0], parts=parts,
         max_lifetime=max_lifetime, lifetimes=wanted,
-        alphas=None if alphas is None else check_alphas(alphas), sample_weight=weight, seed=draw_seed(random_state), **options,
+        alphas=None if alphas is None else check_alphas(alphas),
+        sample_weight=weight, seed=draw_seed(random_state), **options,
     )  # fmt: skip
