@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import linalg
 
 import ridge_problem as brute
 from mondrian_kernel.ridge.dense import dense_scores, spectra
@@ -94,3 +95,18 @@ def test_one_row(centre):
     if centre:  # the mean takes the only row, so nothing is left to be likely or not
         assert_allclose(scores.evidence, 0.0, atol=1e-12)
         assert_allclose(scores.evidence_paper, 0.0, atol=1e-12)
+
+
+def test_goes_another_way_where_lapack_finds_no_eigenvalues(monkeypatch):
+    problem, eigh = random_problem(40), linalg.eigh
+
+    def failing(A, driver, **options):
+        if driver == "evd":
+            raise linalg.LinAlgError("did not converge")
+        return eigh(A, driver=driver, **options)
+
+    expected = [scores_of(problem, level, True)[0] for level in range(3)]
+    monkeypatch.setattr(linalg, "eigh", failing)
+    for level, scores in enumerate(expected):
+        for found, value in zip(scores_of(problem, level, True)[0], scores, strict=True):
+            assert_allclose(found, value, rtol=1e-9, atol=1e-12)

@@ -32,11 +32,11 @@ NO_GROUPS: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
 class Runs:
     """Features Φ of rows as entries of runs of trees; see :mod:`mondrian_kernel._core.joint`.
 
-    A row has the value ``scale`` (N,) in each of its cells.
-    ``joint`` (R · N,) is the entry of each row in each run, ``before`` and ``cell`` (E,) what an
-    entry is made of; ``edges``, ``first`` and ``first_cell`` (B + 1,) are the first run, entry and
-    cell of each block, ``shares`` the first block of each share. ``original`` is the number of
-    each cell in the table that it comes from, which had ``n_cells``.
+    A row has the value ``scale`` (N,) in each of its cells. ``joint`` (R · N,) is the entry of each
+    row in each run, ``before`` and ``cell`` (E,) what an entry is made of; ``edges``, ``first`` and
+    ``first_cell`` (B + 1,) are the first run, entry and cell of each block, ``shares`` the first
+    block of each share. ``original`` is the number of each cell in the table that it comes from,
+    which had ``n_cells``.
     """
 
     scale: FloatArray
@@ -70,7 +70,7 @@ class Runs:
         """Return the sums of V (N, k), scaled, over the rows of each cell: ``Φᵀ V``."""
         from mondrian_kernel._core.joint import enter, scatter
 
-        out = np.zeros((self.n_cells, V.shape[1]))
+        V, out = np.ascontiguousarray(V), np.zeros((self.n_cells, V.shape[1]))
         for begin in range(0, V.shape[1], LANES):
             panel, W = rows_of_eight(self.n_rows), rows_of_eight(self.original.size)
             enter(V, begin, self.scale, NO_MEAN, panel)
@@ -98,7 +98,7 @@ class Runs:
         """
         from mondrian_kernel._core.joint import enter, gram, gram_of_one, leave
 
-        out = np.empty(V.shape)
+        V, out = np.ascontiguousarray(V), np.empty(V.shape)
         alone = V.shape[1] == 1 and same is NO_GROUPS  # eight would cost as much
         for index, begin in enumerate(range(0, V.shape[1], LANES)):
             panel = np.empty((self.n_rows, 1)) if alone else rows_of_eight(self.n_rows)

@@ -117,7 +117,10 @@ def spectra(design: Design) -> Iterator[Spectrum]:
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigendecomposition, by one thread while more would only wait for each other."""
     with threadpool_limits(1 if A.shape[0] <= _ONE_THREAD else None, user_api="blas"):
-        values, V = linalg.eigh(A, driver="evd", overwrite_a=True)
+        try:
+            values, V = linalg.eigh(A, driver="evd")
+        except linalg.LinAlgError:  # dividing and conquering is the fastest way, but may fail
+            values, V = linalg.eigh(A, driver="ev")
     return values, V
 
 
