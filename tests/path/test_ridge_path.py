@@ -313,12 +313,13 @@ BAD = {
     "NaN in X": ({"rows": np.vstack([X[:-1], [[np.nan, 0.0]]])}, "NaN"),
     "alpha 0": ({"alphas": [0.0, 1.0]}, "alphas must be positive"),
     "alpha < 0": ({"alphas": [-1.0]}, "alphas must be positive"),
-    "alpha NaN": ({"alphas": [np.nan]}, "NaN"),
-    "no alphas": ({"alphas": []}, "minimum of 1"),
+    "alpha NaN": ({"alphas": [np.nan]}, "alphas contains NaN"),
+    "no alphas": ({"alphas": []}, "alphas must be positive numbers, at least one"),
     "max_lifetime 0": ({"max_lifetime": 0.0}, "max_lifetime must be positive"),
     "max_lifetime < 0": ({"max_lifetime": -2.0}, "max_lifetime must be positive"),
     "max_lifetime NaN": ({"max_lifetime": np.nan}, "max_lifetime must be positive"),
-    "lifetime < 0": ({"lifetimes": [-1.0, 1.0]}, "must not be negative"),
+    "lifetime < 0": ({"lifetimes": [-1.0, 1.0]}, "and not negative"),
+    "no lifetimes": ({"lifetimes": []}, "lifetimes must be at least one"),
     "max_lifetime text": ({"max_lifetime": "a"}, "max_lifetime must be positive"),
     "n_lifetimes": ({"n_lifetimes": 0}, "n_lifetimes must be"),
     "n_lifetimes not whole": ({"n_lifetimes": 2.5}, "n_lifetimes must be"),
@@ -327,10 +328,10 @@ BAD = {
     "loss": ({"loss": "absolute"}, "loss"),
     "exact and a loss": ({"loss": "log_loss", "every_cut": True}, "are for ridge regression"),
     "sgd and many alphas": ({"solver": "sgd"}, "one alpha"),
-    "validation columns": ({"validation": (X_VAL[:, :1], Y_VAL[:, 0])}, "2 features"),
-    "validation length": ({"validation": (X_VAL, Y_VAL[1:, 0])}, "inconsistent"),
+    "validation columns": ({"validation": (X_VAL[:, :1], Y_VAL[:, 0])}, "validation: .*2 features"),
+    "validation length": ({"validation": (X_VAL, Y_VAL[1:, 0])}, "validation: .*inconsistent"),
     "validation outputs": ({"validation": (X_VAL, Y_VAL)}, "number of outputs"),
-    "validation NaN": ({"validation": (X_VAL, Y_VAL[:, 0] * np.nan)}, "NaN"),
+    "validation NaN": ({"validation": (X_VAL, Y_VAL[:, 0] * np.nan)}, "validation: .*NaN"),
     "no validation": ({"criterion": "holdout"}, "validation="),
     "criterion": ({"criterion": "aic"}, "criterion must be"),
     "solver": ({"solver": "svd"}, "solver must be"),
@@ -350,6 +351,12 @@ def test_bad_input_is_told_before_any_work(name, monkeypatch):
     options, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         make_path(**options)
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
+def test_a_model_is_asked_for_with_a_positive_alpha(alpha):
+    with pytest.raises(ValueError, match="alpha must be positive and finite"):
+        make_path().coef(alpha=alpha)
 
 
 def gaussian_process(seed, n_rows=1000, lifetime=10.0, noise=0.01):

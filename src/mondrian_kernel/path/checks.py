@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,23 +20,37 @@ ALPHAS = np.logspace(-4, 1, 11)
 _RIDGE_ALPHAS = ALPHAS[2:]
 
 
+@contextmanager
+def blamed_on(name: str) -> Iterator[None]:
+    """Name the argument in errors that are about what is in it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
 def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
         return _RIDGE_ALPHAS.copy()
-    out: FloatArray = np.unique(
-        check_array(np.atleast_1d(alphas), ensure_2d=False, dtype=np.float64)
-    )
+    out = _numbers(np.atleast_1d(alphas), "alphas")
     if out.size == 0 or out.min() <= 0:
-        raise ValueError(f"alphas must be positive, got {alphas!r}.")
+        raise ValueError(f"alphas must be positive numbers, at least one, got {alphas!r}.")
     return out
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    out: FloatArray = check_array(
+        values, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name
+    )
+    return np.unique(out)
 
 
 def check_lifetimes(lifetimes: ArrayLike) -> FloatArray:
     """Lifetimes that are not negative, increasing."""
-    out: FloatArray = np.unique(check_array(lifetimes, ensure_2d=False, dtype=np.float64))
-    if out.min() < 0:
-        raise ValueError(f"lifetimes must not be negative, got {lifetimes!r}.")
+    out = _numbers(lifetimes, "lifetimes")
+    if out.size == 0 or out.min() < 0:
+        raise ValueError(f"lifetimes must be at least one and not negative, got {lifetimes!r}.")
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed
-from mondrian_kernel.path.checks import check_alphas, check_lifetimes, check_weights
+from mondrian_kernel.path.checks import blamed_on, check_alphas, check_lifetimes, check_weights
 from mondrian_kernel.path.loss_path import LossPath, loss_path
 from mondrian_kernel.path.sgd_path import SgdPath, class_labels, sgd_path
 
@@ -49,8 +49,9 @@ def gradient_path(
     weight = check_weights(sample_weight, rows)
     parts = None
     if validation is not None:
-        X_val = check_rows(checker, validation[0])
-        labels_val, _ = class_labels(validation[1], X_val, classes)
+        with blamed_on("validation"):
+            X_val = check_rows(checker, validation[0])
+            labels_val, _ = class_labels(validation[1], X_val, classes)
         parts = np.arange(rows.shape[0]), np.arange(X_val.shape[0]) + rows.shape[0]
         rows, labels = np.concatenate([rows, X_val]), np.concatenate([labels, labels_val])
         if weight is not None:

@@ -111,7 +111,10 @@ class LifetimePath(BestOfGrid):
         intercept : ndarray of shape () or (n_outputs,)
             Intercept.
         """
-        fit = solve(self._design(lifetime), self._y, self.best_alpha if alpha is None else alpha)
+        alpha = self.best_alpha if alpha is None else alpha
+        if not 0 < alpha < np.inf:
+            raise ValueError(f"alpha must be positive and finite, got {alpha}.")
+        fit = solve(self._design(lifetime), self._y, alpha)
         intercept = fit.intercept + self._offset
         if self._y.shape[1] == 1:
             return fit.coef[:, 0], intercept[0]

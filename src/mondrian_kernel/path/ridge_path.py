@@ -12,6 +12,7 @@ from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, fe
 from mondrian_kernel.gradient.losses import check_loss
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.path.checks import (
+    blamed_on,
     check_alphas,
     check_lifetimes,
     check_options,
@@ -177,8 +178,9 @@ def lifetime_path(  # type: ignore[misc] # the overloads show what the result de
     rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
     held_out = None
     if validation is not None:
-        X_val = check_rows(checker, validation[0])
-        held_out = X_val, check_targets(validation[1], X_val)
+        with blamed_on("validation"):
+            X_val = check_rows(checker, validation[0])
+            held_out = X_val, check_targets(validation[1], X_val)
         if held_out[1].shape[1] != Y.shape[1]:
             raise ValueError("validation y has another number of outputs than y.")
     wanted = None if lifetimes is None else check_lifetimes(lifetimes)

@@ -17,7 +17,7 @@ from mondrian_kernel.gradient.losses import check_loss, encode, value
 from mondrian_kernel.gradient.sgd import SgdState
 from mondrian_kernel.partition.growth import Growth
 from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.path.checks import check_targets
+from mondrian_kernel.path.checks import blamed_on, check_targets
 from mondrian_kernel.path.plan import lifetimes_between
 from mondrian_kernel.path.progress import Callback
 
@@ -166,8 +166,9 @@ def sgd_path(
     Y, classes = _targets(loss, y, rows)
     held_out = None
     if validation is not None:
-        X_val = check_rows(checker, validation[0])
-        held_out = X_val, _targets(loss, validation[1], X_val, classes)[0]
+        with blamed_on("validation"):
+            X_val = check_rows(checker, validation[0])
+            held_out = X_val, _targets(loss, validation[1], X_val, classes)[0]
         if held_out[1].shape[1] != Y.shape[1]:
             raise ValueError("validation y has another number of outputs than y.")
 
