@@ -145,17 +145,17 @@ def path(results):
     rows = [
         [
             found["criterion"], found["threads"],
-            *(seconds(found[k]["wall_seconds"]) for k in ("path", "open_end", "kernel_ridge")),
+            *(seconds(found[k]["wall_seconds"]) for k in ("path", "kernel_ridge")),
             number(found["path_over_kernel_ridge"], 2), number(found["path_over_one_fit"], 2),
-            number(found["path_over_one_width"], 2) if "path_over_one_width" in found else "–",
+            number(found["path_over_one_width"], 2),
             f"{found['test_error_percent']:.2f}", f"{found['kernel_ridge_test_error_percent']:.2f}",
         ]
         for found in results["path"]["cpu_act"].values()
     ]  # fmt: skip
     header = [
-        "criterion", "threads", "path, s", "with no end given, s", "one `KernelRidge.fit`, s",
-        "path over that fit", "over one fit at its end",
-        "over one width, all penalties", "test error, %", "that fit's, %",
+        "criterion", "threads", "path, s", "one `KernelRidge.fit`, s", "path over that",
+        "over one fit at its end", "over one width, all penalties", "test error, %",
+        "`KernelRidge`'s, %",
     ]  # fmt: skip
     return table(header, rows)
 

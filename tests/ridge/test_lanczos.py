@@ -43,7 +43,7 @@ def test_residual_is_below_the_tolerance(centre):
     design = problem.design(centre).level(2)
     target, _ = centred_targets(design, problem.Y)
     for tol in (1e-2, 1e-6):
-        dual = krylov(design, target, ALPHAS, tol).solve(0, ALPHAS)
+        dual = krylov(design, target, ALPHAS, tol).solution[0]
         residual = target - design.gram(dual) - ALPHAS * dual
         assert np.linalg.norm(residual, axis=0).max() <= 1.1 * tol * np.linalg.norm(target)
 

@@ -55,9 +55,8 @@ class Levels:
         """Weights (C, L, T, A) at every level and alpha; those beyond C_l are 0."""
         Q = krylov(cast(Any, self), self.starts, alphas, tol)
         Q.warn_of_residuals(alphas, tol)
-        columns = [Q.solve(c, alphas) for c in range(self.starts.shape[1])]
         shape = self._groups.shape[0], self._groups.shape[1], -1, alphas.size
-        return np.stack(columns, axis=1).reshape(shape)
+        return Q.solution.transpose(1, 0, 2).reshape(shape)
 
 
 def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:

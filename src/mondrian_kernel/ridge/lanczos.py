@@ -47,8 +47,8 @@ def lanczos_scores(
         probes = Probes(design, alphas, max(tol, _PROBE_TOL), rng)
     out = []
     for level in range(design.n_levels):
-        columns = range(level * n_outputs, (level + 1) * n_outputs)
-        dual = np.stack([solves.solve(c, alphas) for c in columns], axis=1)
+        columns = slice(level * n_outputs, (level + 1) * n_outputs)
+        dual = np.ascontiguousarray(solves.solution[columns].transpose(1, 0, 2))
         loo = loo_std = log_det = log_det_std = np.full(alphas.size, np.nan)
         if probes is not None:
             log_det, log_det_std = probes.log_det(level)

@@ -28,7 +28,7 @@ def inverse_of(design: Design, alphas: FloatArray, tol: float) -> tuple[FloatArr
         rows = range(begin, min(begin + _AT_ONCE, n))
         found = krylov(design, design.centred(np.eye(n)[:, rows]), alphas, tol)
         for column, row in enumerate(rows):
-            diagonal[row] += found.solve(column, alphas)[row]
+            diagonal[row] += found.solution[column, row]
             log_det = log_det + found.log_quadratic(column, alphas)
     return diagonal, log_det
 
@@ -70,7 +70,7 @@ class Probes:
 
         shares = np.array(
             [
-                z[:, None] * self._krylov.solve(level * k + j, alphas) / total
+                z[:, None] * self._krylov.solution[level * k + j] / total
                 for j, z in enumerate(self._Z.T)
             ]
         )

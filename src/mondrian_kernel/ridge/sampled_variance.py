@@ -58,8 +58,7 @@ class SampledVariance:
         alone = self(_features(design, self.rows))
         signs = design.centred(rng.choice([-1.0, 1.0], size=(design.n_rows, _PROBES)))
         shift = np.array([alpha])
-        Q = krylov(design, signs, shift, _PROBE_TOL)
-        solved = np.hstack([Q.solve(k, shift) for k in range(_PROBES)])
+        solved = krylov(design, signs, shift, _PROBE_TOL).solution[:, :, 0].T
         mean_share = alpha * np.einsum("nk,nk->", signs, solved) / (_PROBES * design.n_rows)
         s = design.sample_weight[self.rows]
 

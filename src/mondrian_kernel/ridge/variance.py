@@ -143,10 +143,10 @@ class PredictiveVariance:
             return solved
         shift = np.array([self._alpha])
         blocks = [
-            krylov(self._design, cross[:, b : b + 8], shift, _RTOL)
+            krylov(self._design, cross[:, b : b + 8], shift, _RTOL).solution[:, :, 0]
             for b in range(0, cross.shape[1], 8)
         ]
-        return np.hstack([Q.solve(c, shift) for Q in blocks for c in range(Q.norm.size)])
+        return np.concatenate(blocks).T
 
     def _known(
         self, Phi_new: sparse.csr_matrix, missing: FloatArray, centred: FloatArray
