@@ -50,14 +50,11 @@ class Krylov(NamedTuple):
         return square * first_log(self.a[:, column], self.b[:-1, column], alphas)
 
 
-def krylov(
-    design: Design, starts: FloatArray, alphas: FloatArray, tol: float | FloatArray
-) -> Krylov:
+def krylov(design: Design, starts: FloatArray, alphas: FloatArray, tol: float) -> Krylov:
     r"""Lanczos from the columns of ``starts`` (N, L·k) until every shift is solved.
 
     The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
-    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``,
-    which may be one for each column.
+    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
     """
     from mondrian_kernel._core.cells import lanczos_step, next_vectors
 
@@ -66,7 +63,7 @@ def krylov(
     norm = np.linalg.norm(starts, axis=0)
     length, b = norm, np.zeros(norm.size)
     tiny = np.finfo(float).eps * design.total_weight
-    kind = np.float64 if np.min(tol) < _SINGLE else np.float32
+    kind = np.float64 if tol < _SINGLE else np.float32
     sums = _Sums(norm, alphas, KV.shape[0], kind)
     a_all: list[FloatArray] = []
     b_all: list[FloatArray] = []
@@ -83,7 +80,7 @@ def krylov(
         a_all.append(a)
         b_all.append(b)
         residual = residual * b[:, None] / sums.pivot
-        if np.all(residual.max(axis=1) <= tol):
+        if residual.max() <= tol:
             break
     return Krylov(sums.total(), np.array(a_all), np.array(b_all), norm, residual)
 
