@@ -30,13 +30,17 @@ def test_evidence_within_five_standard_errors(centre):
                 assert np.all(error <= 5 * scores.evidence_std + 1e-3)
 
 
-@pytest.mark.parametrize(("kind", "std"), [("evidence", "evidence_std"), ("loo_error", "loo_std")])
-def test_standard_errors_are_the_spread_over_seeds(kind, std):
+@pytest.mark.parametrize(
+    ("kind", "std", "first"),
+    # The smallest alpha is too small for leave-one-out errors, see below.
+    [("evidence", "evidence_std", 0), ("loo_error", "loo_std", 1)],
+)
+def test_standard_errors_are_the_spread_over_seeds(kind, std, first):
     problem = mondrian_problem(150, 20, [1.0, 4.0])
     runs = [lanczos(problem, True, tol=1e-2, seed=seed) for seed in range(24)]
     for level in range(2):
-        values = np.array([getattr(r[level][0], kind) for r in runs])[:, 1:]
-        claimed = np.mean([getattr(r[level][0], std) for r in runs], axis=0)[1:]
+        values = np.array([getattr(r[level][0], kind) for r in runs])[:, first:]
+        claimed = np.mean([getattr(r[level][0], std) for r in runs], axis=0)[first:]
         assert np.all(np.abs(np.log(values.std(axis=0, ddof=1) / claimed)) < np.log(2.0))
 
 

@@ -119,22 +119,13 @@ def lay_out(joint, edges, first, first_cell, before, cell, out):
 
 
 @njit(cache=True, nogil=True)
-def enter(V, begin, scale, mean, panel):
-    """Set ``panel`` (N, w) to columns of V from ``begin`` on, scaled, and to zeros after the last.
-
-    ``mean`` (N,) of length 1 is a direction to take out first, unless it is empty.
-    """
+def enter(V, begin, scale, panel):
+    """Set ``panel`` (N, w) to columns of V from ``begin`` on, scaled, and zeros after the last."""
     n_rows, width = panel.shape
     k = min(width, V.shape[1] - begin)
-    along = np.zeros(k)
-    if mean.size > 0:
-        for i in range(n_rows):
-            for j in range(k):
-                along[j] += mean[i] * V[i, begin + j]
     for i in range(n_rows):
-        share = mean[i] if mean.size > 0 else 0.0
         for j in range(k):
-            panel[i, j] = scale[i] * (V[i, begin + j] - share * along[j])
+            panel[i, j] = scale[i] * V[i, begin + j]
         for j in range(k, width):
             panel[i, j] = 0.0
 
@@ -148,23 +139,12 @@ def add_up(parts, n_rows):
 
 
 @njit(cache=True, nogil=True)
-def leave(panel, begin, scale, mean, out):
-    """Set columns of ``out`` from ``begin`` on to those of ``panel`` (N, w), scaled.
-
-    ``mean`` (N,) of length 1 is a direction to take out then, unless it is empty.
-    """
-    n_rows, width = panel.shape
-    k = min(width, out.shape[1] - begin)
-    along = np.zeros(k)
-    if mean.size > 0:
-        for i in range(n_rows):
-            share = mean[i] * scale[i]
-            for j in range(k):
-                along[j] += share * panel[i, j]
-    for i in range(n_rows):
-        share = mean[i] if mean.size > 0 else 0.0
+def leave(panel, begin, scale, out):
+    """Set columns of ``out`` from ``begin`` on to those of ``panel`` (N, w), scaled."""
+    k = min(panel.shape[1], out.shape[1] - begin)
+    for i in range(panel.shape[0]):
         for j in range(k):
-            out[i, begin + j] = scale[i] * panel[i, j] - share * along[j]
+            out[i, begin + j] = scale[i] * panel[i, j]
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,6 @@ _SHARES = 4
 
 Share = tuple[int, int]  # blocks from, to
 
-NO_MEAN: FloatArray = np.empty(0)
 NO_GROUPS: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
 
 
@@ -63,7 +62,7 @@ class Runs:
             def product(share: Share, part: FloatArray, panel: FloatArray = panel) -> None:
                 gather(*self._table, *share, panel, rows_of_eight(self._most_entries), part)
 
-            leave(self._added(product, LANES, n_jobs), begin, self.scale, NO_MEAN, out)
+            leave(self._added(product, LANES, n_jobs), begin, self.scale, out)
         return out
 
     def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
@@ -73,7 +72,7 @@ class Runs:
         V, out = np.ascontiguousarray(V), np.zeros((self.n_cells, V.shape[1]))
         for begin in range(0, V.shape[1], LANES):
             panel, W = rows_of_eight(self.n_rows), rows_of_eight(self.original.size)
-            enter(V, begin, self.scale, NO_MEAN, panel)
+            enter(V, begin, self.scale, panel)
 
             def run(first: int, last: int, panel: FloatArray = panel, W: FloatArray = W) -> None:
                 for share in self._shares[first:last]:
@@ -84,14 +83,9 @@ class Runs:
         return out
 
     def gram(
-        self,
-        V: FloatArray,
-        n_jobs: int | None,
-        *,
-        mean: FloatArray = NO_MEAN,
-        same: NDArray[np.uint8] = NO_GROUPS,
+        self, V: FloatArray, n_jobs: int | None, same: NDArray[np.uint8] = NO_GROUPS
     ) -> FloatArray:
-        """Return ``H Φ S Sᵀ Φᵀ H V`` for V (N, k), where H takes the direction ``mean`` out.
+        """Return ``Φ S Sᵀ Φᵀ V`` for V (N, k).
 
         S joins cells, numbered as in ``original``: bit j of ``same`` (⌈k/8⌉, C) is set where, for
         column j of a panel of eight, a cell is in one group with the cell before it.
@@ -102,7 +96,7 @@ class Runs:
         alone = V.shape[1] == 1 and same is NO_GROUPS  # eight would cost as much
         for index, begin in enumerate(range(0, V.shape[1], LANES)):
             panel = np.empty((self.n_rows, 1)) if alone else rows_of_eight(self.n_rows)
-            enter(V, begin, self.scale, mean, panel)
+            enter(V, begin, self.scale, panel)
             joined = same[index] if same.size else same.ravel()
 
             def product(
@@ -119,7 +113,7 @@ class Runs:
                     rooms = rows_of_eight(n_entries), rows_of_eight(n_cells)
                     gram(*self._table, *share, joined, panel, *rooms, part)
 
-            leave(self._added(product, panel.shape[1], n_jobs), begin, self.scale, mean, out)
+            leave(self._added(product, panel.shape[1], n_jobs), begin, self.scale, out)
         return out
 
     def _added(

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.partition.runs import NO_GROUPS, NO_MEAN, Runs, join_trees
+from mondrian_kernel.partition.runs import NO_GROUPS, Runs, join_trees
 from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 
@@ -99,9 +99,8 @@ class Design:
 
     def gram(self, V: FloatArray) -> FloatArray:
         """``K_l V_l`` for all levels; columns ``l·k .. l·k + k - 1`` of V belong to level l."""
-        mean = self.mean_direction if self.centre else NO_MEAN
         same = self._same(V.shape[1] // self.n_levels)
-        return self._runs.gram(V, self.n_jobs, mean=mean, same=same)
+        return self.centred(self._runs.gram(self.centred(V.copy()), self.n_jobs, same))
 
     def _same(self, per_level: int) -> NDArray[np.uint8]:
         """Which cells lie in one group with the cell before, for the columns of a product."""
