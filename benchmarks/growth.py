@@ -6,9 +6,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks import data
 from benchmarks.measure import best_of, in_child, peak_mb, slope
 from mondrian_kernel import MondrianFeatures, lifetime_path
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.ridge.dense import dense_scores
-from mondrian_kernel.ridge.design import flat_design
+from mondrian_kernel._linear.dense import dense_scores
+from mondrian_kernel._linear.design import flat_design
+from mondrian_kernel._trees.growth import Growth
 
 SMALL = {"N": 300, "M": 5, "D": 2, "C": 60}
 ROWS = (1_000, 10_000, 100_000, 1_000_000)

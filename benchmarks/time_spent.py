@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import data
 from benchmarks.measure import best_of, clocked
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, lifetime_path
-from mondrian_kernel.ridge.design import Design
+from mondrian_kernel._linear.design import Design
 
 SHOWN = 8
 

@@ -7,11 +7,11 @@ from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.ridge.dense import dense_scores
-from mondrian_kernel.ridge.design import Design
-from mondrian_kernel.ridge.lanczos import lanczos_scores
-from mondrian_kernel.ridge.solve import centred_targets
+from mondrian_kernel._linear.dense import dense_scores
+from mondrian_kernel._linear.design import Design
+from mondrian_kernel._linear.lanczos import lanczos_scores
+from mondrian_kernel._linear.solve import centred_targets
+from mondrian_kernel._trees.growth import Growth
 
 ALPHAS = np.array([1e-3, 1e-2, 0.3, 5.0])
 LIFETIMES = [0.5, 2.0, 6.0]

@@ -23,18 +23,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-import mondrian_kernel.path.choose
+import mondrian_kernel._linear.sampled_variance
+import mondrian_kernel._linear.solve
+import mondrian_kernel._path.choose
 import mondrian_kernel.regressor
-import mondrian_kernel.ridge.sampled_variance
-import mondrian_kernel.ridge.solve
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
-from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.checks import join_copies
-from mondrian_kernel.path.result import CRITERIA
+from mondrian_kernel._linear.design import flat_design
+from mondrian_kernel._linear.sampled_variance import SampledVariance
+from mondrian_kernel._linear.solve import solve
+from mondrian_kernel._path.best import BestOfGrid
+from mondrian_kernel._path.checks import join_copies
+from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel.regressor import weighted_quantile
-from mondrian_kernel.ridge.design import flat_design
-from mondrian_kernel.ridge.sampled_variance import SampledVariance
-from mondrian_kernel.ridge.solve import solve
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 
@@ -405,8 +405,8 @@ def test_without_a_factor(monkeypatch, weighted):
     weight = np.random.default_rng(7).integers(1, 4, size=600) * 1.0 if weighted else None
     dense = regressor(n_estimators=60).fit(rows, targets, weight)
     monkeypatch.setattr(mondrian_kernel.regressor, "DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel.ridge.solve, "DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel.ridge.sampled_variance, "SAMPLE", 300)
+    monkeypatch.setattr(mondrian_kernel._linear.solve, "DENSE_SIZE", 0)
+    monkeypatch.setattr(mondrian_kernel._linear.sampled_variance, "SAMPLE", 300)
     free = regressor(n_estimators=60).fit(rows, targets, weight)
     mean, std = free.predict(new, return_std=True)
     assert_allclose(mean, dense.predict(new), atol=1e-5)
@@ -613,7 +613,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
         errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1)) + 0.1
         return Errors(lifetimes, np.ones(lifetimes.size, int), alphas, errors)
 
-    choose = mondrian_kernel.path.choose
+    choose = mondrian_kernel._path.choose
     monkeypatch.setattr(choose, "grid_path", path)
     monkeypatch.setattr(choose, "_SAMPLE_ROWS", 60)
     monkeypatch.setattr(choose, "_EXACT_ROWS", 100 if exact else 99)
@@ -631,7 +631,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
-    choose = mondrian_kernel.path.choose
+    choose = mondrian_kernel._path.choose
     monkeypatch.setattr(choose, "_SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

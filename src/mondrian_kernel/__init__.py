@@ -10,18 +10,18 @@ __version__ = "0.1.0"
 
 _HOME = {
     "LaplaceFourierFeatures": "baselines",
-    "LifetimePath": "path.result",
+    "LifetimePath": "_path.result",
     "MondrianFeatures": "features",
     "MondrianForestClassifier": "forest",
     "MondrianForestRegressor": "forest",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
-    "MondrianPartition": "partition.box",
+    "MondrianPartition": "partition",
     "RandomBinningFeatures": "baselines",
-    "lifetime_path": "path.ridge_path",
+    "lifetime_path": "_path.ridge_path",
     "load": "persistence",
     "save": "persistence",
-    "sgd_path": "path.sgd_path",
+    "sgd_path": "_path.sgd_path",
 }
 
 __all__ = sorted(_HOME)

@@ -13,23 +13,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from mondrian_kernel.classes import (
+from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.classes import (
     announced_classes,
     check_classes,
     stream_class_weight,
     weigh_classes,
 )
-from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
-from mondrian_kernel.gradient.batch import minimise
-from mondrian_kernel.gradient.losses import LOSSES, encode, probabilities
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights, join_equal
-from mondrian_kernel.path.loss_path import choose_loss_width
-from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
-from mondrian_kernel.relevance import scale_and_relevance
-from mondrian_kernel.stream.filter import Filter
-from mondrian_kernel.stream.model import (
+from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
+from mondrian_kernel._model.relevance import scale_and_relevance
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.model import (
     begin_stream,
     check_new,
     check_stream,
@@ -37,8 +31,14 @@ from mondrian_kernel.stream.model import (
     learn_and_show,
     stream_rows,
 )
-from mondrian_kernel.stream.scores import linear_scores
-from mondrian_kernel.stream.stream import STREAM_ALPHA, rows_per_cell
+from mondrian_kernel._online.scores import linear_scores
+from mondrian_kernel._online.stream import STREAM_ALPHA, rows_per_cell
+from mondrian_kernel._path.checks import check_weights, join_equal
+from mondrian_kernel._path.loss_path import choose_loss_width
+from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 
 _TOL = 1e-4
 
@@ -84,7 +84,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None
@@ -242,8 +242,8 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         a ladder of widths on the same trees, of which the one predicts that does best on rows it
         has not learnt from, and that climbs; ``scale="std"`` is taken from the first 1024 rows, and
         how much each dim counts from the first 4096; ``alpha="auto"`` is 0.1. See
-        :class:`mondrian_kernel.stream.stream.Stream` for these, and
-        :class:`mondrian_kernel.stream.filter.Filter` for how weights learn. Memory grows with the
+        :class:`mondrian_kernel._online.stream.Stream` for these, and
+        :class:`mondrian_kernel._online.filter.Filter` for how weights learn. Memory grows with the
         number of cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters

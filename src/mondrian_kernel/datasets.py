@@ -8,7 +8,7 @@ from scipy import linalg
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.utils import check_random_state
 
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel._typing import FloatArray
 
 
 def make_laplace_gp(

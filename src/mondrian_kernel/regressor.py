@@ -14,27 +14,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_kernel._linear.design import Design, flat_design
+from mondrian_kernel._linear.left_out import standard_loo_errors
+from mondrian_kernel._linear.log_det import log_det
+from mondrian_kernel._linear.sampled_variance import SampledVariance
+from mondrian_kernel._linear.scores import evidences
+from mondrian_kernel._linear.solve import centred_targets, solve
+from mondrian_kernel._linear.variance import DENSE_SIZE, PredictiveVariance, signal_variance
+from mondrian_kernel._model.relevance import scale_and_relevance
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.model import check_new
+from mondrian_kernel._online.regression import learn_regression
+from mondrian_kernel._online.scores import linear_scores
+from mondrian_kernel._path.checks import check_weights, join_copies, with_weight
+from mondrian_kernel._path.choose import choose_width
+from mondrian_kernel._path.mixture import WidthMixture
+from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
+from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights, join_copies, with_weight
-from mondrian_kernel.path.choose import choose_width
-from mondrian_kernel.path.mixture import WidthMixture
-from mondrian_kernel.path.posterior import LifetimePosterior, likely_widths, width_posterior
-from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.path.result import CRITERIA
-from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
-from mondrian_kernel.relevance import scale_and_relevance
-from mondrian_kernel.ridge.design import Design, flat_design
-from mondrian_kernel.ridge.left_out import standard_loo_errors
-from mondrian_kernel.ridge.log_det import log_det
-from mondrian_kernel.ridge.sampled_variance import SampledVariance
-from mondrian_kernel.ridge.scores import evidences
-from mondrian_kernel.ridge.solve import centred_targets, solve
-from mondrian_kernel.ridge.variance import DENSE_SIZE, PredictiveVariance, signal_variance
-from mondrian_kernel.stream.filter import Filter
-from mondrian_kernel.stream.model import check_new
-from mondrian_kernel.stream.regression import learn_regression
-from mondrian_kernel.stream.scores import linear_scores
 
 _Bars = tuple[PredictiveVariance | SampledVariance | Filter, FloatArray, FloatArray | None]
 
@@ -72,7 +72,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     solver : {"auto", "dense", "lanczos"}, default="auto"
@@ -245,11 +245,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         After a fit, or where ``lifetime`` is a number, the model is at any moment the exact fit of
         all rows so far on its trees, error bars included, at O(min(C, N)²) a row. When rows and
         cells are both more than 4000 a warning says that from now on each row is taken once and
-        forgotten: O(M) a row, approximate (:class:`mondrian_kernel.stream.filter.Filter`).
+        forgotten: O(M) a row, approximate (:class:`mondrian_kernel._online.filter.Filter`).
 
         So it is from the beginning where ``lifetime="auto"`` and there was no fit: then a ladder
         of widths lives on the same trees, of which the one predicts that does best on rows it has
-        not learnt from, and that climbs (:class:`mondrian_kernel.stream.stream.Stream`). The error
+        not learnt from, and that climbs (:class:`mondrian_kernel._online.stream.Stream`). The error
         bars rest on the errors of the last 1024 rows before they were learnt from.
 
         Without a fit, ``scale="std"`` is taken from the first 1024 rows; how much each dim counts,

@@ -13,14 +13,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import MondrianKernelClassifier
+from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.losses import encode
 from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.logistic import minimise_logistic
 from mondrian_kernel.dask.targets import Encoded
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.gradient.batch import minimise
-from mondrian_kernel.gradient.losses import encode
 
 rng = np.random.default_rng(0)
 ROWS, NEW = rng.normal(size=(400, 2)), rng.normal(size=(60, 2))

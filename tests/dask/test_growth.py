@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
+from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel.dask import DaskMondrianFeatures
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.features import plant
 from mondrian_kernel.dask.summary import summarise
-from mondrian_kernel.partition.growth import Growth
 
 TABLES = (
     "root", "tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count",

@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel._path import choose, tree_number
+from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel.dask import DaskMondrianKernelRegressor
-from mondrian_kernel.path import choose, tree_number
-from mondrian_kernel.path.result import LifetimePath
 
 rng = np.random.default_rng(0)
 SIZES = [1.0, 30.0, 0.01]

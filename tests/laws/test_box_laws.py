@@ -13,7 +13,7 @@ from laws.level import (
     assert_same_frequencies,
     assert_same_law,
 )
-from mondrian_kernel.partition.box import MondrianPartition
+from mondrian_kernel.partition import MondrianPartition
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([0.0, 0.5, 2.3])
 LIFETIME = 1.5

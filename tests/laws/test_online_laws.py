@@ -15,8 +15,8 @@ from laws.level import (
     assert_same_frequencies,
     assert_same_law,
 )
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.partition.online import OnlineTrees
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.online import OnlineTrees
 
 N_TREES = 4000
 SEED = 3

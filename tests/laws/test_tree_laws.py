@@ -19,7 +19,7 @@ from laws.level import (
     assert_same_frequencies,
     assert_same_law,
 )
-from mondrian_kernel.partition.growth import Growth
+from mondrian_kernel._trees.growth import Growth
 from oracles import mondrian_tree, n_cells, nodes, path_down, path_to
 
 N_TREES = 5000

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
-from mondrian_kernel.partition.box import MondrianPartition, checks
+from mondrian_kernel.partition import MondrianPartition, checks
 
 COLUMNS = ("parent", "left", "right", "dim", "loc", "time", "lower", "upper")
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import lifetime_path
-from mondrian_kernel.path import choose as module
-from mondrian_kernel.path.choose import choose_width, looked_at
+from mondrian_kernel._path import choose as module
+from mondrian_kernel._path.choose import choose_width, looked_at
 
 rng = np.random.default_rng(0)
 OPTIONS = {"n_estimators": 10, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import lifetime_path, sgd_path
-from mondrian_kernel.path.loss_path import LossPath, loss_path
+from mondrian_kernel._path.loss_path import LossPath, loss_path
 
 RNG = np.random.default_rng(0)
 X, X_VAL = RNG.uniform(-1, 1, size=(2, 150, 2))

@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
+from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.losses import encode, value
+from mondrian_kernel._path import loss_path as module
+from mondrian_kernel._path.forest_path import forest_path, join_equal, loo_predictions
+from mondrian_kernel._path.loss_path import loss_path, split
+from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel.features import features_at
-from mondrian_kernel.gradient.batch import minimise
-from mondrian_kernel.gradient.losses import encode, value
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.path import loss_path as module
-from mondrian_kernel.path.forest_path import forest_path, join_equal, loo_predictions
-from mondrian_kernel.path.loss_path import loss_path, split
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(150, 2))

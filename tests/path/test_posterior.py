@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
 from mondrian_kernel import MondrianFeatures, lifetime_path
-from mondrian_kernel.path.posterior import lifetime_posterior
+from mondrian_kernel._path.posterior import lifetime_posterior
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(40, 2))
@@ -199,7 +199,7 @@ def test_far_away_only_the_prior_is_left(path):
 
 def test_factors_that_are_too_large_are_not_kept(path, monkeypatch):
     kept = lifetime_posterior(path, PRIORS["gamma"]).predict(NEW, return_std=True)
-    monkeypatch.setattr("mondrian_kernel.path.component._MEMORY", 0.0)
+    monkeypatch.setattr("mondrian_kernel._path.component._MEMORY", 0.0)
     posterior = lifetime_posterior(path, PRIORS["gamma"])
     again = posterior.predict(NEW, return_std=True)
     assert all(part._variance is None for part in posterior._mixture.models)

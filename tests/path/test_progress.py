@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
-from mondrian_kernel.path.loss_path import loss_path
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 RNG = np.random.default_rng(0)
@@ -48,6 +48,6 @@ def test_interrupted_before_anything_is_known_it_raises(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel.path.loss_path._Run.advance", interrupt)
+    monkeypatch.setattr("mondrian_kernel._path.loss_path._Run.advance", interrupt)
     with pytest.raises(KeyboardInterrupt):
         loss_path(X, Y, 2, "log_loss", n_estimators=5)

@@ -11,8 +11,8 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 
 from mondrian_kernel import MondrianFeatures, lifetime_path
-from mondrian_kernel.path import grid_path
-from mondrian_kernel.path import ridge_path as module
+from mondrian_kernel._path import grid_path
+from mondrian_kernel._path import ridge_path as module
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(80, 2))

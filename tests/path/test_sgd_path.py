@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel.gradient.batch import minimise
-from mondrian_kernel.gradient.losses import encode, objective, value
-from mondrian_kernel.gradient.sgd import SgdState
-from mondrian_kernel.path import sgd_path as module
-from mondrian_kernel.path.sgd_path import sgd_path
+from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.losses import encode, objective, value
+from mondrian_kernel._linear.sgd import SgdState
+from mondrian_kernel._path import sgd_path as module
+from mondrian_kernel._path.sgd_path import sgd_path
 
 rng = np.random.default_rng(0)
 X, X_VAL = rng.uniform(-1, 1, size=(120, 2)), rng.uniform(-1.2, 1.2, size=(80, 2))

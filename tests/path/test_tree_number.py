@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel._path import tree_number as module
+from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
 from mondrian_kernel.features import draw_seed
-from mondrian_kernel.path import tree_number as module
-from mondrian_kernel.path.tree_number import cells_of_trees, enough_trees
 
 X = np.random.default_rng(0).uniform(size=(200, 3))
 

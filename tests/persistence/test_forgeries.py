@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
-from mondrian_kernel.partition.trees import Trees
 from mondrian_kernel.persistence import ModelFileError, load, save
 from mondrian_kernel.persistence.checks import check
 from mondrian_kernel.persistence.container import pack, unpack

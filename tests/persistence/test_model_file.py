@@ -10,11 +10,11 @@ import skops.io
 from sklearn.exceptions import NotFittedError
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, lifetime_path
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.baselines import LaplaceFourierFeatures
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.partition.online import OnlineTrees
 from mondrian_kernel.persistence import ModelFileError, load, save
 from mondrian_kernel.persistence.checks import check
 

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.baselines.numbering import (
     Bools,
     Ints,
@@ -26,7 +27,6 @@ from mondrian_kernel.baselines.numbering import (
     most_bins,
     tabulate,
 )
-from mondrian_kernel.partition.trees import FloatArray, IntArray
 
 _INT32_MAX = int(np.iinfo(np.int32).max)
 

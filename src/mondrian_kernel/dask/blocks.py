@@ -12,10 +12,10 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.faults import clear_errors
 from mondrian_kernel.dask.inputs import beside
 from mondrian_kernel.dask.recipes import Recipe, parts_of
-from mondrian_kernel.partition.trees import FloatArray
 
 
 class Rows(NamedTuple):

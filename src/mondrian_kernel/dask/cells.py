@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._linear.loss_design import Design
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add, delayed_call, persist, send, total
 from mondrian_kernel.dask.growth import Cuts
 from mondrian_kernel.dask.room import is_room_for, slabs
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.gradient.design import Design
-from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 
 _Encode = Callable[[NDArray[Any], FloatArray], tuple[FloatArray, FloatArray]]
 

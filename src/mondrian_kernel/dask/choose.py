@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._model.relevance import is_learnt, learn_relevance
+from mondrian_kernel._path.choose import choose_width, looked_at
+from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.summary import Summary, column_scale
 from mondrian_kernel.dask.targets import numbers
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.choose import choose_width, looked_at
-from mondrian_kernel.path.result import LifetimePath
-from mondrian_kernel.relevance import is_learnt, learn_relevance
 
 
 def block_scale(
@@ -26,7 +26,7 @@ def block_scale(
 ) -> tuple[FloatArray, FloatArray]:
     """Return what columns are divided by, and how much each of them counts, which is in it.
 
-    As :func:`mondrian_kernel.relevance.scale_and_relevance`, whose rows are fetched; ``columns``
+    As :func:`mondrian_kernel._model.relevance.scale_and_relevance`; rows are fetched; ``columns``
     makes targets (n, T) of y.
     """
     scale = column_scale(model.scale, summary)
@@ -50,7 +50,7 @@ def choose_block_width(
 ) -> tuple[float, float, LifetimePath | None]:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    The choice is that of :func:`mondrian_kernel.path.choose.choose_width`, which looks at so few
+    The choice is that of :func:`mondrian_kernel._path.choose.choose_width`, which looks at so few
     rows that they are fetched. Which ones depends on the seed and on their numbers, not on the
     blocks.
     """

@@ -13,7 +13,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel.classes import weigh_classes
+from mondrian_kernel._linear.classes import weigh_classes
+from mondrian_kernel._linear.losses import probabilities
+from mondrian_kernel._path.checks import join_equal
+from mondrian_kernel._path.loss_path import LossPath, choose_loss_width
+from mondrian_kernel._path.tree_number import enough_trees
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks
@@ -28,11 +33,6 @@ from mondrian_kernel.dask.summary import Summary, summarise
 from mondrian_kernel.dask.sums import sum_rows
 from mondrian_kernel.dask.targets import Encoded
 from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed, features_at
-from mondrian_kernel.gradient.losses import probabilities
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import join_equal
-from mondrian_kernel.path.loss_path import LossPath, choose_loss_width
-from mondrian_kernel.path.tree_number import enough_trees
 
 _TOL = 1e-4
 # The width is chosen on so many rows at most, in one place.
@@ -76,7 +76,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     keep_cells : bool or "auto", default="auto"

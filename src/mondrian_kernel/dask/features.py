@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import is_collection, row_array
@@ -23,7 +24,6 @@ from mondrian_kernel.features import (
     draw_seed,
     features_at,
 )
-from mondrian_kernel.partition.trees import FloatArray
 
 
 class DaskMondrianFeatures(MondrianFeatures):

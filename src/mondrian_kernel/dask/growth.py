@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._trees.growth import Block, Growth
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows
-from mondrian_kernel.partition.growth import Block, Growth
-from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
 
 
 class Cuts(NamedTuple):
@@ -23,7 +24,7 @@ class Cuts(NamedTuple):
 
     def leaves(self, X: FloatArray) -> IntArray:
         """Leaf of each row in each tree, of shape (n, M)."""
-        from mondrian_kernel._core.rounds import find_leaves
+        from mondrian_kernel._kernels.rounds import find_leaves
 
         leaf = np.empty((X.shape[0], self.root.size), np.int32)
         find_leaves(X, *self, leaf)
@@ -47,7 +48,7 @@ class BlockGrowth(Growth):
     those that miss the rows included. There are as many rounds as the deepest tree has levels.
 
     Draws belong to nodes, and least, greatest and number do not depend on the order of rows: the
-    trees are, bit for bit, those of :class:`mondrian_kernel.partition.growth.Growth`, whatever the
+    trees are, bit for bit, those of :class:`mondrian_kernel._trees.growth.Growth`, whatever the
     blocks. (There a clock rings with the range of one dim at a time. Here that would take a pass
     over the rows for every ring, and the bounds of all dims are needed in the end.)
 
@@ -77,7 +78,7 @@ class BlockGrowth(Growth):
     def __init__(
         self, blocks: Blocks, n_rows: int, box: FloatArray, n_trees: int, seed: int
     ) -> None:
-        from mondrian_kernel._core.grow import plant
+        from mondrian_kernel._kernels.grow import plant
 
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
         self.n_rounds, self.n_bytes = 0, (0, 0)
@@ -87,7 +88,7 @@ class BlockGrowth(Growth):
         self._count = np.full(n_trees, n_rows, np.int64)
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
-        from mondrian_kernel._core.rounds import child_keys, next_cuts
+        from mondrian_kernel._kernels.rounds import child_keys, next_cuts
 
         trees, n_dims = self._blocks[0], self._tight.shape[1] // 2
         node, key, draw, clock, box = (a.copy() for a in trees.open)
@@ -115,7 +116,7 @@ class BlockGrowth(Growth):
         self, node: IntArray, dim: IntArray, loc: FloatArray, time: FloatArray
     ) -> NDArray[np.int32]:
         """Cut nodes; returns their children, which are appended, left and right alternating."""
-        from mondrian_kernel._core.grow import DIM, LEFT, LOC, PARENT, RIGHT, TIME, TREE
+        from mondrian_kernel._kernels.grow import DIM, LEFT, LOC, PARENT, RIGHT, TIME, TREE
 
         trees = self._blocks[0]
         children = np.arange(trees.n_nodes, trees.n_nodes + 2 * node.size, dtype=np.int32)
@@ -144,7 +145,7 @@ class BlockGrowth(Growth):
 
         Nodes are numbered anew, the new leaves last.
         """
-        from mondrian_kernel._core.grow import DIM, LEFT, LOC, PARENT, RIGHT
+        from mondrian_kernel._kernels.grow import DIM, LEFT, LOC, PARENT, RIGHT
 
         trees = self._blocks[0]
         parent = trees.links[:, PARENT]
@@ -163,8 +164,8 @@ class BlockGrowth(Growth):
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime``; of the rows none is here, so no leaves."""
-        from mondrian_kernel._core.grow import DIM, LEFT, LOC, PARENT, RIGHT, TIME, TREE
-        from mondrian_kernel._core.rounds import preorder
+        from mondrian_kernel._kernels.grow import DIM, LEFT, LOC, PARENT, RIGHT, TIME, TREE
+        from mondrian_kernel._kernels.rounds import preorder
 
         lifetime = self.lifetime if lifetime is None else lifetime
         trees, n_dims = self._blocks[0], self._tight.shape[1] // 2
@@ -202,7 +203,7 @@ class BlockGrowth(Growth):
 
 def bound_leaves(rows: Rows, cuts: Cuts, first: int) -> Bounds:
     """Bounds and numbers of the rows of a block in the nodes from ``first`` on."""
-    from mondrian_kernel._core import rounds
+    from mondrian_kernel._kernels import rounds
 
     n, n_dims = cuts.left.size - first, rows.X.shape[1]
     bounds = Bounds(

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.ridge import Variance
 from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.partition.trees import FloatArray
 
 
 class Linear(NamedTuple):

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel._linear.losses import intercept_hessian, slope, smoothness, value
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cells import CellBlocks, Part
 from mondrian_kernel.dask.sums import sum_totals
-from mondrian_kernel.gradient.losses import intercept_hessian, slope, smoothness, value
-from mondrian_kernel.partition.trees import FloatArray
 
 _LOSS = "log_loss"
 _MEMORY = 20  # steps that L-BFGS remembers

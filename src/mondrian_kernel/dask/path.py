@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mondrian_kernel._path.best import BestOfGrid
+from mondrian_kernel._path.checks import check_alphas, check_lifetimes
+from mondrian_kernel._path.grid_path import cell_budget
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.features import plant
@@ -19,10 +24,6 @@ from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import sum_rows, sum_totals
 from mondrian_kernel.dask.targets import Centred, numbers
 from mondrian_kernel.features import MondrianFeatures, draw_seed, features_at
-from mondrian_kernel.partition.trees import FloatArray, Trees
-from mondrian_kernel.path.best import BestOfGrid
-from mondrian_kernel.path.checks import check_alphas, check_lifetimes
-from mondrian_kernel.path.grid_path import cell_budget
 
 _TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution
 

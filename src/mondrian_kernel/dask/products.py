@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from mondrian_kernel._linear.krylov import krylov
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.cells import CellBlocks, Part
 from mondrian_kernel.dask.sums import Totals
-from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.ridge.krylov import krylov
 
 
 class Levels:

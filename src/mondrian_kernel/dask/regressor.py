@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_c
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_kernel._path.tree_number import enough_trees
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.choose import block_scale, choose_block_width
@@ -25,7 +26,6 @@ from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
 from mondrian_kernel.dask.targets import Centred, numbers
 from mondrian_kernel.features import MondrianFeatures, draw_seed, features_at
-from mondrian_kernel.path.tree_number import enough_trees
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
@@ -55,7 +55,7 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     solver : {"auto", "dense", "lanczos"}, default="auto"

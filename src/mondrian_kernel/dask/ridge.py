@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.products import Levels
 from mondrian_kernel.dask.sums import Sums, Totals, sum_totals
-from mondrian_kernel.partition.trees import FloatArray
 
 # Cells up to which a square matrix of sums is made, of at most 512 MB.
 DENSE_CELLS = 8000
@@ -54,7 +54,7 @@ def _solution(W: FloatArray, sums: Sums | Totals, alpha: float) -> Solution:
 class Variance:
     r"""Variance of f at new rows in units of σ², from sums; pickles.
 
-    The formula is that of :class:`mondrian_kernel.ridge.variance.PredictiveVariance`,
+    The formula is that of :class:`mondrian_kernel._linear.variance.PredictiveVariance`,
     :math:`1 - \phi^\top\phi + \alpha \psi^\top (A + \alpha I)^{-1} \psi + \alpha / S`.
     """
 

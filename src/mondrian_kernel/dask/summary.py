@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._model.scaling import dim_scale, rounded
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.room import warn_if_cramped
 from mondrian_kernel.dask.targets import numbers
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.scaling import dim_scale, rounded
 
 
 class Moments(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import linalg
 
+from mondrian_kernel._linear.scores import evidences
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.cells import CellBlocks, Part
-from mondrian_kernel.partition.trees import FloatArray, IntArray
-from mondrian_kernel.ridge.scores import evidences
 
 _PANEL = 2**21  # numbers that a block answers with at once, 16 MB
 
@@ -125,7 +125,7 @@ def _totals(part: Part, n_cells: int) -> tuple[Any, ...]:
 
 
 def _pairs(part: Part, begin: int, end: int, first: int, last: int) -> tuple[FloatArray]:
-    from mondrian_kernel._core.rounds import add_pairs
+    from mondrian_kernel._kernels.rounds import add_pairs
 
     pairs = np.zeros((last - first, last))
     add_pairs(part.cells, part.weight, begin, end, first, pairs)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel.gradient.losses import encode
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._typing import FloatArray
 
 
 def numbers(y: NDArray[Any]) -> FloatArray:

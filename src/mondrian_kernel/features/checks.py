@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from mondrian_kernel.partition.trees import FloatArray, Trees
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray
 
 _HUGE = float(np.finfo(np.float64).max)
 
@@ -40,7 +41,7 @@ def check_ranges(rows: FloatArray) -> None:
 
 def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
     """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
-    from mondrian_kernel._core.extend import all_below
+    from mondrian_kernel._kernels.extend import all_below
 
     if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * trees.n_dims)):
         return

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from mondrian_kernel.partition.trees import FloatArray, IntArray, Trees
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 def cell_features(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:

@@ -19,6 +19,10 @@ from sklearn.base import (
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.trees import Cells, Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features.checks import (
     check_budget,
     check_more_ranges,
@@ -26,9 +30,6 @@ from mondrian_kernel.features.checks import (
     draw_seed,
 )
 from mondrian_kernel.features.csr import cell_features
-from mondrian_kernel.partition.growth import Growth
-from mondrian_kernel.partition.online import OnlineTrees
-from mondrian_kernel.partition.trees import Cells, FloatArray, IntArray, Trees
 
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

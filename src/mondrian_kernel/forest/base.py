@@ -12,20 +12,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges
-from mondrian_kernel.features.csr import cell_features
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.forest_path import choose_forest_width
-from mondrian_kernel.stream.means import Means
-from mondrian_kernel.stream.model import (
+from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.model import (
     begin_stream,
     check_new,
     continue_stream,
     learn_and_show,
     stream_rows,
 )
-from mondrian_kernel.stream.scores import cells_of
-from mondrian_kernel.stream.stream import STREAM_ALPHA, Stream
+from mondrian_kernel._online.scores import cells_of
+from mondrian_kernel._online.stream import STREAM_ALPHA, Stream
+from mondrian_kernel._path.forest_path import choose_forest_width
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges
+from mondrian_kernel.features.csr import cell_features
 
 
 class MondrianForest(BaseEstimator):

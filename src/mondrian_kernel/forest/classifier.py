@@ -10,19 +10,19 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
-from mondrian_kernel.classes import (
+from mondrian_kernel._linear.classes import (
     announced_classes,
     check_classes,
     stream_class_weight,
     weigh_classes,
 )
+from mondrian_kernel._model.relevance import scale_and_relevance
+from mondrian_kernel._online.model import check_stream
+from mondrian_kernel._path.checks import check_weights
+from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights
-from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.relevance import scale_and_relevance
-from mondrian_kernel.stream.model import check_stream
 
 
 class MondrianForestClassifier(ClassifierMixin, MondrianForest):
@@ -51,7 +51,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils.validation import validate_data
 
+from mondrian_kernel._model.relevance import scale_and_relevance
+from mondrian_kernel._online.model import check_stream
+from mondrian_kernel._path.checks import check_weights, with_weight
+from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.checks import check_weights, with_weight
-from mondrian_kernel.path.progress import Verbose
-from mondrian_kernel.relevance import scale_and_relevance
-from mondrian_kernel.stream.model import check_stream
 
 
 class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
@@ -46,7 +46,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
         "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel.relevance.learn_relevance`.
+        :func:`mondrian_kernel._model.relevance.learn_relevance`.
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.
     random_state : int, RandomState instance or None, default=None
@@ -161,7 +161,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         of widths does not climb. After a fit the width, the shrinkage and the scale stay. From
         nothing, ``lifetime="auto"`` is that ladder and ``scale="std"`` is taken from the first 1024
         rows and how much each dim counts from the first 4096, see
-        :class:`mondrian_kernel.stream.stream.Stream`; ``alpha="auto"`` is 0.1. Memory grows with
+        :class:`mondrian_kernel._online.stream.Stream`; ``alpha="auto"`` is 0.1. Memory grows with
         the number of cells, until ``max_cells``; from then on no cell is cut any more, but all
         learn.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel.partition.trees import Trees
+from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel.persistence.forms import check_arrays, in_range, positive, require
 from mondrian_kernel.persistence.tree_checks import (
     check_cells,

@@ -23,22 +23,22 @@ from mondrian_kernel.persistence.checks import check
 from mondrian_kernel.persistence.container import ModelFileError
 
 CLASSES = {
-    "Cells": "partition.trees",
-    "Columns": "table.columns",
-    "Filter": "stream.filter",
-    "ForestPath": "path.forest_path",
-    "LifetimePath": "path.result",
-    "LossPath": "path.loss_path",
-    "Means": "stream.means",
+    "Cells": "_trees.trees",
+    "Columns": "app.table.columns",
+    "Filter": "_online.filter",
+    "ForestPath": "_path.forest_path",
+    "LifetimePath": "_path.result",
+    "LossPath": "_path.loss_path",
+    "Means": "_online.means",
     "MondrianFeatures": "features.transformer",
     "MondrianForestClassifier": "forest.classifier",
     "MondrianForestRegressor": "forest.regressor",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
-    "Stream": "stream.stream",
-    "TableModel": "table.model",
-    "Trees": "partition.trees",
-    "WidthMixture": "path.mixture",
+    "Stream": "_online.stream",
+    "TableModel": "app.table.model",
+    "Trees": "_trees.trees",
+    "WidthMixture": "_path.mixture",
 }
 _DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
 _PLAIN = (bool, int, str, type(None))

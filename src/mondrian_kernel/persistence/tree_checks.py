@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel.partition.trees import Cells, IntArray, Trees
+from mondrian_kernel._trees.trees import Cells, Trees
+from mondrian_kernel._typing import IntArray
 from mondrian_kernel.persistence.forms import check_arrays, in_range, require
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel.partition.trees import FloatArray
-from mondrian_kernel.path.curves import best_alphas, best_lifetime_index, curves, own_criterion
-from mondrian_kernel.path.html_repr import density_steps
-from mondrian_kernel.path.posterior import LifetimePosterior
+from mondrian_kernel._path.curves import best_alphas, best_lifetime_index, curves, own_criterion
+from mondrian_kernel._path.html_repr import density_steps
+from mondrian_kernel._path.posterior import LifetimePosterior
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.plotting.display import Display
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.partition.box import MondrianPartition
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.partition import MondrianPartition
 from mondrian_kernel.plotting.display import Display
 from mondrian_kernel.plotting.tree_cells import tree_partition
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.partition.box import MondrianPartition
-from mondrian_kernel.partition.box.tree import Generation, split
-from mondrian_kernel.partition.trees import FloatArray
+from mondrian_kernel.partition import MondrianPartition
+from mondrian_kernel.partition.tree import Generation, split
 
 
 def tree_partition(

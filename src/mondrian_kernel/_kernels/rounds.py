@@ -1,0 +1,120 @@
+"""Grow trees in rounds on rows that lie in many places: what a place answers, and what follows.
+
+The tables of nodes are those of :mod:`mondrian_kernel._kernels.grow`, without the row order:
+node ``m`` is the root of tree ``m``, and a leaf has ``left`` = -1. A place is told the cuts so far
+and sends its own rows down them, so that nothing about the rows is remembered between rounds.
+"""
+
+import numpy as np
+from numba import njit
+
+from mondrian_kernel._kernels.grow import ring
+from mondrian_kernel._kernels.streams import left_key, right_key
+from mondrian_kernel._kernels.walk import ROW_BLOCK
+
+
+@njit(cache=True, nogil=True)
+def find_leaves(X, root, left, right, dim, loc, leaf):
+    """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M)."""
+    for begin in range(0, X.shape[0], ROW_BLOCK):
+        end = min(begin + ROW_BLOCK, X.shape[0])
+        for m in range(root.size):
+            for i in range(begin, end):
+                node = root[m]
+                while left[node] >= 0:
+                    node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
+                leaf[i, m] = node
+
+
+@njit(cache=True, nogil=True)
+def bound_leaves(X, root, left, right, dim, loc, first, lower, upper, count):
+    """Bound and count the rows of ``X`` (N, D) in the leaves from node ``first`` on.
+
+    Only trees with a root in ``root`` are looked at. Entry ``k`` of ``lower`` and ``upper`` (K, D)
+    and of ``count`` (K,) belongs to node ``first + k`` and is updated in place.
+    """
+    for begin in range(0, X.shape[0], ROW_BLOCK):
+        end = min(begin + ROW_BLOCK, X.shape[0])
+        for m in range(root.size):
+            for i in range(begin, end):
+                node = root[m]
+                while left[node] >= 0:
+                    node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
+                k = node - first
+                if k >= 0:
+                    count[k] += 1
+                    for d in range(X.shape[1]):
+                        lower[k, d] = min(lower[k, d], X[i, d])
+                        upper[k, d] = max(upper[k, d], X[i, d])
+
+
+@njit(cache=True, nogil=True)
+def next_cuts(key, draw, clock, boxes, tight, count, lifetime, dim, loc):
+    """Let the lazy clocks of nodes run on to their next cut, or to ``lifetime``.
+
+    ``boxes`` (K, 2D) are the inherited boxes, ``tight`` those of the rows, both lower then upper
+    sides. Rings and tightenings are those of ``mondrian_kernel._kernels.grow.grow``, bit for bit:
+    ``draw``, ``clock`` and ``boxes`` are changed in place, ``dim`` receives -1 where no cut comes
+    by ``lifetime``, else the dim of the cut and ``loc`` where.
+    """
+    n_dims = boxes.shape[1] // 2
+    for b in range(key.size):
+        dim[b] = -1
+        while count[b] > 1:
+            time, d, where = ring(key[b], draw[b], clock[b], boxes, b, lifetime)
+            if d < 0:
+                break
+            draw[b] += 3
+            clock[b] = time
+            boxes[b, d], boxes[b, n_dims + d] = tight[b, d], tight[b, n_dims + d]
+            if tight[b, d] <= where < tight[b, n_dims + d]:
+                dim[b], loc[b] = d, where
+                break
+
+
+@njit(cache=True, nogil=True)
+def child_keys(key):
+    """Keys of the left and right children of nodes, alternating, uint64 (2K,)."""
+    out = np.empty(2 * key.size, np.uint64)
+    for b in range(key.size):
+        out[2 * b], out[2 * b + 1] = left_key(key[b]), right_key(key[b])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def preorder(left, right, time, n_trees, lifetime, nodes):
+    """Write the nodes born by ``lifetime`` tree by tree, each before its children, to ``nodes``.
+
+    Returns how many each tree has, int64 (n_trees,).
+    """
+    sizes = np.empty(n_trees, np.int64)
+    stack = np.empty(time.size + 1, np.int32)
+    at = 0
+    for tree in range(n_trees):
+        begin = at
+        stack[0] = tree
+        top = 0
+        while top >= 0:
+            node = stack[top]
+            top -= 1
+            nodes[at] = node
+            at += 1
+            if time[node] <= lifetime and time[node] < np.inf:
+                stack[top + 1], stack[top + 2] = right[node], left[node]
+                top += 2
+        sizes[tree] = at - begin
+    return sizes
+
+
+@njit(cache=True, nogil=True)
+def add_pairs(cells, weight, begin, end, first, A):
+    """Add the rows of M ΦᵀSΦ that belong to the trees ``begin:end`` to ``A``, up to the diagonal.
+
+    ``cells`` int32 (N, M) increase along a row; ``weight`` (N,) is the diagonal of S. Row ``c`` of
+    ``A`` is that of the cell ``first + c``, the first of them belonging to tree ``begin``.
+    """
+    for i in range(cells.shape[0]):
+        for m in range(begin, end):
+            row = A[cells[i, m] - first]
+            for k in range(m + 1):
+                row[cells[i, k]] += weight[i]

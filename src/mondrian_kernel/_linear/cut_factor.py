@@ -1,0 +1,234 @@
+r"""Factors of ridge regression on 0-1 features at one stage, primal in cells or dual in rows.
+
+Both give the same four things about :math:`G = (\Phi\Phi^\top + \alpha I)^{-1}`, of which the
+primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi + \alpha I`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.sparse import csr_array
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """Final cells of the rows, the splits that made them, and rows sorted into runs."""
+
+    cells: IntArray
+    splits: IntArray
+    owner: IntArray
+    start: IntArray
+    stop: IntArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, cells: IntArray, splits: IntArray) -> Nested:
+        """Sort the rows of every partition; see :func:`mondrian_kernel._kernels.every_cut.nest`."""
+        from mondrian_kernel._kernels.every_cut import nest
+
+        (n, m), n_cells = cells.shape, cells.shape[1] + splits.size
+        owner, start, stop = (np.empty(n_cells, np.int32) for _ in range(3))
+        order = np.empty((m, n), np.int32)
+        nest(cells, splits, owner, start, stop, order)
+        return cls(cells, splits, owner, start, stop, order)
+
+    @property
+    def n_partitions(self) -> int:
+        """Number of partitions, M."""
+        return int(self.cells.shape[1])
+
+    @property
+    def n_cells(self) -> int:
+        """Number of final cells, M + J."""
+        return int(self.n_partitions + self.splits.size)
+
+    def stage(self, cuts: int) -> IntArray:
+        """Map each final cell to the cell it lies in after that many cuts."""
+        n_cells = self.n_partitions + cuts
+        stage = np.arange(self.n_cells, dtype=np.int32)
+        late = np.flatnonzero(stage >= n_cells)
+        while late.size:
+            stage[late] = self.splits[stage[late] - self.n_partitions]
+            late = late[stage[late] >= n_cells]
+        return stage
+
+    def features(self, cuts: int, rows: slice = slice(None)) -> csr_array:
+        """Φ of some rows after that many cuts."""
+        column = self.stage(cuts)[self.cells[rows]]
+        n, m = column.shape
+        indptr = np.arange(0, n * m + 1, m)
+        data = np.full(n * m, m**-0.5)
+        return csr_array((data, column.ravel(), indptr), shape=(n, m + cuts))
+
+
+class Primal:
+    """Cholesky factor of A, of size C; the rows that cells share are carried from cut to cut."""
+
+    def __init__(self, nested: Nested, alpha: float, cuts: int = 0) -> None:
+        from mondrian_kernel._kernels.every_cut import share
+
+        n, m = nested.cells.shape
+        self.nested, self.alpha, self.cuts = nested, alpha, cuts
+        self._gram = np.empty((nested.n_cells, nested.n_cells), np.int32)
+        if cuts == 0:
+            self._gram[:m, :m] = n
+        else:
+            share(nested.cells, nested.order, nested.stage(cuts), m + cuts, self._gram)
+        self._room = np.empty(0)
+
+    def factor(self) -> None:
+        """Factor A as it stands."""
+        from mondrian_kernel._kernels.every_cut import ridge
+
+        m = self.nested.n_partitions
+        size = m + self.cuts
+        self._room, A = _square(self._room, size, self.nested.n_cells)
+        ridge(self._gram, 1.0 / m, self.alpha, A)
+        self._R = _cholesky(A)
+
+    def log_det(self) -> float:
+        """Log-determinant of ΦΦᵀ + αI."""
+        n, size = self.nested.cells.shape[0], self._R.shape[0]
+        return float(2.0 * np.log(self._R.diagonal()).sum() + (n - size) * np.log(self.alpha))
+
+    def fit(self, y: FloatArray) -> tuple[FloatArray, None]:
+        """Weights Φᵀ G y; residuals are left to the caller."""
+        from mondrian_kernel._kernels.cut_rows import collect
+
+        b = np.empty(self._R.shape[0])
+        collect(self.nested.cells, self.nested.stage(self.cuts), y, b)
+        return dpotrs(self._R, b * self.nested.n_partitions**-0.5)[0], None
+
+    def respond(self, k: int, old: IntArray) -> tuple[FloatArray, FloatArray, None]:
+        """Return [E 0]ᵀ - VᵀGΦ and VᵀGV, where V = [ΦE, features that the next k cuts make].
+
+        ΦE are the features ``old``. The third value, αVᵀG, is left to the caller.
+        """
+        from mondrian_kernel._kernels.every_cut import count_shared, fold
+
+        t, m, alpha = self.nested, self.nested.n_partitions, self.alpha
+        size = m + self.cuts
+        counts, shared = np.empty((k, t.n_cells), np.int32), np.empty((k, k), np.int32)
+        count_shared(t.cells, t.owner, t.start, t.stop, t.order, self.cuts, counts)
+        fold(counts, t.splits, m, self.cuts, shared, self._gram)
+        V = np.zeros((old.size + k, size))
+        V[np.arange(old.size), old] = 1.0
+        g = counts[:, :size] / m
+        V[old.size :] = g
+        U: FloatArray = dpotrs(self._R, V.T, overwrite_b=True)[0].T
+        S = np.empty((V.shape[0], V.shape[0]))
+        e = old.size
+        S[:e, :e] = np.eye(e) - alpha * U[:e, old]
+        S[e:, :e] = U[e:, old]
+        S[:e, e:] = S[e:, :e].T
+        S[e:, e:] = (shared / m - U[e:] @ g.T) / alpha
+        # Of an old feature Φᵀφ = Ae - αe, hence e - A⁻¹Φᵀφ = αA⁻¹e without cancellation.
+        U[:e] *= alpha
+        U[e:] *= -1.0
+        return U, S, None
+
+    def slack(self, rows: slice) -> FloatArray:
+        """Leverages of some rows, taken from 1: 1 - h = α G_ii."""
+        Phi = np.asfortranarray(self.nested.features(self.cuts, rows).toarray().T)
+        Z = dtrsm(1.0, self._R, Phi, trans_a=1, overwrite_b=True)
+        slack: FloatArray = 1.0 - np.einsum("ci,ci->i", Z, Z)
+        return slack
+
+    def advance(self, k: int) -> None:
+        """Go over k cuts, the last that :meth:`respond` was asked about or fewer."""
+        from mondrian_kernel._kernels.every_cut import split_gram
+
+        split_gram(self._gram, self.nested.splits, self.nested.n_partitions, self.cuts, k)
+        self.cuts += k
+
+
+class Dual:
+    """Cholesky factor of ΦΦᵀ + αI, of size N; a cut a|b takes 1/M from the pairs it parts."""
+
+    def __init__(self, nested: Nested, alpha: float, cuts: int) -> None:
+        from mondrian_kernel._kernels.every_cut import agree
+
+        n = nested.cells.shape[0]
+        self.nested, self.alpha, self.cuts = nested, alpha, cuts
+        self._counts = np.zeros((n, n), np.int32)
+        agree(nested.cells, nested.stage(cuts), self._counts)
+        self._room = np.empty(0)
+
+    def factor(self) -> None:
+        """Factor ΦΦᵀ + αI as it stands."""
+        from mondrian_kernel._kernels.every_cut import ridge
+
+        n, m = self.nested.cells.shape
+        self._room, K = _square(self._room, n, n)
+        ridge(self._counts, 1.0 / m, self.alpha, K)
+        self._R = _cholesky(K)
+
+    def log_det(self) -> float:
+        """Log-determinant of ΦΦᵀ + αI."""
+        return float(2.0 * np.log(self._R.diagonal()).sum())
+
+    def fit(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights Φᵀ G y, and residuals α G y."""
+        x = dpotrs(self._R, y)[0]
+        return self.nested.features(self.cuts).T @ x, self.alpha * x
+
+    def respond(self, k: int, old: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return [E 0]ᵀ - VᵀGΦ, VᵀGV and αVᵀG, where V = [ΦE, features that k cuts make].
+
+        ΦE are the features ``old``. V - ΦΦᵀGV would lose in αGV the digits of small α.
+        """
+        t, m = self.nested, self.nested.n_partitions
+        Phi = t.features(self.cuts)
+        V = np.zeros((t.cells.shape[0], old.size + k), order="F")
+        V[:, : old.size] = Phi[:, old].toarray()
+        for j in range(k):
+            made = m + self.cuts + j
+            V[t.order[t.owner[made], t.start[made] : t.stop[made]], old.size + j] = m**-0.5
+        X = dpotrs(self._R, V)[0]
+        U = np.ascontiguousarray(-(Phi.T @ np.ascontiguousarray(X)).T)
+        U[np.arange(old.size), old] += 1.0
+        return U, V.T @ X, self.alpha * X.T
+
+    def slack(self, rows: slice) -> FloatArray:
+        """Leverages of some rows, taken from 1: 1 - h = α G_ii."""
+        I = np.asfortranarray(np.eye(self.nested.cells.shape[0])[:, rows])
+        Z = dtrsm(1.0, self._R, I, trans_a=1, overwrite_b=True)
+        slack: FloatArray = self.alpha * np.einsum("ci,ci->i", Z, Z)
+        return slack
+
+    def advance(self, k: int) -> None:
+        """Go over k cuts."""
+        from mondrian_kernel._kernels.every_cut import split_agreement
+
+        t = self.nested
+        split_agreement(
+            self._counts, t.splits, t.owner, t.start, t.stop, t.order, self.cuts, k
+        )  # fmt: skip
+        self.cuts += k
+
+
+def _square(room: FloatArray, size: int, most: int) -> tuple[FloatArray, FloatArray]:
+    """Contiguous square matrix in a buffer that grows by doubling, to ``most`` at last."""
+    if room.size < size * size:
+        room = np.empty(min(max(size * size, 2 * room.size), most * most))
+    return room, room[: size * size].reshape(size, size)
+
+
+def _cholesky(A: FloatArray) -> FloatArray:
+    """R with A = RᵀR in place of the lower triangle of C-ordered A, as the upper one of A.T."""
+    R, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+    if info:
+        raise np.linalg.LinAlgError(
+            "ΦΦᵀ + alpha I is not positive definite in floating point: alpha is too small for "
+            "features of this size. Raise alpha."
+        )
+    factor: FloatArray = R
+    return factor

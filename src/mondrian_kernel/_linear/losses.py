@@ -1,0 +1,174 @@
+r"""Losses of a linear score, their derivatives, and the conversions of ``alpha``.
+
+Everything here serves one objective,
+
+.. math:: \sum_i s_i \, \ell(y_i, f_i) + \alpha \lVert W \rVert^2, \qquad f_i = b + \phi_i^\top W,
+
+whose intercept b is not penalised. Scores and targets have K columns:
+
+- ``"squared"``: :math:`\sum_k (y_k - f_k)^2`;
+- ``"log_loss"``, K = 1: :math:`\log(1 + e^{-yf})` with y in {-1, 1}; K > 1:
+  :math:`\log \sum_k e^{f_k} - \sum_k y_k f_k` with y one-hot;
+- ``"hinge"``: :math:`\sum_k \max(0, 1 - y_k f_k)` with y in {-1, 1}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from mondrian_kernel._typing import FloatArray
+
+LOSSES = ("squared", "log_loss", "hinge")
+
+
+def check_loss(loss: str) -> None:
+    """Raise unless ``loss`` is one of the losses."""
+    if loss not in LOSSES:
+        raise ValueError(f"loss={loss!r} is not one of {', '.join(map(repr, LOSSES))}.")
+
+
+def encode(labels: NDArray[np.integer], n_classes: int, loss: str) -> FloatArray:
+    """Targets Y of class numbers: one column of ±1 for two classes, else a column a class.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (N,), integers in [0, n_classes)
+        Class of each row; of two classes, class 1 is the positive one.
+    n_classes : int
+        Number of classes, at least 2.
+    loss : str
+        Many classes are one-hot for the softmax of ``"log_loss"`` and ±1, one against the rest,
+        for the other losses.
+
+    Returns
+    -------
+    Y : ndarray of shape (N, 1) or (N, n_classes)
+        Targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode(np.array([0, 1]), 2, "log_loss").ravel()
+    array([-1.,  1.])
+    >>> encode(np.array([0, 2]), 3, "hinge")
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    check_loss(loss)
+    if n_classes == 2:
+        return np.where(labels == 1, 1.0, -1.0)[:, None]
+    one_hot: FloatArray = (labels[:, None] == np.arange(n_classes)).astype(float)
+    return one_hot if loss == "log_loss" else 2.0 * one_hot - 1.0
+
+
+def value(loss: str, Y: FloatArray, F: FloatArray) -> FloatArray:
+    """Loss ℓ(y, f) of each row, shape (N,)."""
+    if loss == "squared":
+        out = ((Y - F) ** 2).sum(axis=1)
+    elif loss == "hinge":
+        out = np.maximum(0.0, 1.0 - Y * F).sum(axis=1)
+    elif F.shape[1] == 1:
+        out = np.logaddexp(0.0, -Y * F)[:, 0]
+    else:
+        most = F.max(axis=1, keepdims=True)
+        out = np.log(np.exp(F - most).sum(axis=1)) + most[:, 0] - (Y * F).sum(axis=1)
+    return np.asarray(out)
+
+
+def slope(loss: str, Y: FloatArray, F: FloatArray) -> FloatArray:
+    """Gradient ∂ℓ/∂f of each row, shape (N, K); of the hinge, 0 at the kink."""
+    if loss == "squared":
+        out = 2.0 * (F - Y)
+    elif loss == "hinge":
+        out = np.where(Y * F < 1.0, -Y, 0.0)
+    elif F.shape[1] == 1:
+        out = -Y * expit(-Y * F)
+    else:
+        out = softmax(F, axis=1) - Y
+    return np.asarray(out)
+
+
+def hessian(loss: str, Y: FloatArray, F: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Product with the Hessian ∂²ℓ/∂f² of each row: a function of U of shape (N, K).
+
+    The Hessian is 2 for the squared loss, p(1-p) for two classes and diag(p) - ppᵀ for many, with
+    p the probabilities at F.
+    """
+    if loss == "squared":
+        return lambda U: 2.0 * U
+    if loss != "log_loss":
+        raise ValueError(f"loss={loss!r} has no second derivative.")
+    if F.shape[1] == 1:
+        P = expit(F)
+        H = P * (1.0 - P)
+        return lambda U: H * U
+    P = softmax(F, axis=1)
+
+    def product(U: FloatArray) -> FloatArray:
+        PU: FloatArray = P * U
+        PU -= P * PU.sum(axis=1, keepdims=True)
+        return PU
+
+    return product
+
+
+def intercept_hessian(loss: str, F: FloatArray, s: FloatArray) -> FloatArray:
+    """Sum over rows of s_i ∂²ℓ/∂f², the Hessian (K, K) in the intercept; ``s`` is (N, 1)."""
+    if loss == "squared":
+        return np.asarray(2.0 * s.sum() * np.eye(F.shape[1]))
+    if F.shape[1] == 1:
+        P = expit(F)
+        return np.asarray((s * P * (1.0 - P)).sum(axis=0, keepdims=True))
+    P = softmax(F, axis=1)
+    return np.asarray(np.diag((s * P).sum(axis=0)) - (s * P).T @ P)
+
+
+def smoothness(loss: str, n_outputs: int) -> float:
+    """Bound on the Hessian of ℓ in f; of the hinge, on its slope.
+
+    A step of 1/(smoothness · ‖φ‖²) does not overshoot the best score of a row.
+    """
+    if loss == "log_loss":
+        return 0.25 if n_outputs == 1 else 0.5
+    return 2.0 if loss == "squared" else 1.0
+
+
+def objective(
+    loss: str,
+    Y: FloatArray,
+    F: FloatArray,
+    W: FloatArray,
+    alpha: float,
+    sample_weight: FloatArray | None = None,
+) -> float:
+    r"""Objective :math:`\sum_i s_i \ell(y_i, f_i) + \alpha \lVert W \rVert^2`."""
+    losses = value(loss, Y, F)
+    total = losses.sum() if sample_weight is None else sample_weight @ losses
+    return float(total + alpha * np.vdot(W, W))
+
+
+def probabilities(F: FloatArray) -> FloatArray:
+    """Class probabilities of the scores of a ``"log_loss"`` learner.
+
+    Returns
+    -------
+    P : ndarray of shape (N, 2) for one column of scores, else (N, K)
+        Rows sum to 1.
+    """
+    if F.shape[1] == 1:
+        return np.hstack([expit(-F), expit(F)])
+    return np.asarray(softmax(F, axis=1))
+
+
+def penalty_per_row(alpha: float, n_rows: int) -> float:
+    r"""Return λ = 2 alpha / N, Pegasos' factor of :math:`½\lVert W \rVert^2` for a mean loss."""
+    return 2.0 * alpha / n_rows
+
+
+def dual_bound(alpha: float) -> float:
+    r"""Return C = 1 / (2 alpha), liblinear's factor of a sum beside :math:`½\lVert W \rVert^2`."""
+    return 0.5 / alpha

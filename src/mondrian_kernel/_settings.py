@@ -1,0 +1,24 @@
+"""Every hand-picked number of the library, with its unit and the measurement behind it."""
+
+# --- _trees: growth, extension, threads ---------------------------------------------------------
+
+
+# --- _linear: operators and solvers -------------------------------------------------------------
+
+
+# --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
+
+
+# --- _model: scale, relevance, choice of the kernel, intervals ----------------------------------
+
+
+# --- _online: streams ---------------------------------------------------------------------------
+
+
+# --- faces: features, baselines, partition, plotting, persistence -------------------------------
+
+
+# --- dask ---------------------------------------------------------------------------------------
+
+
+# --- app: command line, tables from files, report -----------------------------------------------

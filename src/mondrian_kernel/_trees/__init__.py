@@ -1,0 +1,1 @@
+"""The trees: sample, extend, cells at a lifetime, cuts in time order."""

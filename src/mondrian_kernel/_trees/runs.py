@@ -1,0 +1,211 @@
+"""Trees joined into runs, so that rows which share their cells go through several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._typing import FloatArray, IntArray
+
+LANES = 8
+# A run of trees grows until it has this share of N different rows.
+_SHARE = 0.06
+# So many entries go through side by side: with their eight numbers they stay in the cache.
+_SIDE_BY_SIDE = 8000
+# Sums over this many shares of the runs are added in order, so that threads change nothing; nor do
+# more threads than that help.
+_SHARES = 4
+
+Share = tuple[int, int]  # blocks from, to
+
+NO_GROUPS: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Features Φ of rows as entries of runs of trees; see :mod:`mondrian_kernel._kernels.joint`.
+
+    A row has the value ``scale`` (N,) in each of its cells. ``joint`` (R · N,) is the entry of each
+    row in each run, ``before`` and ``cell`` (E,) what an entry is made of; ``edges``, ``first`` and
+    ``first_cell`` (B + 1,) are the first run, entry and cell of each block, ``shares`` the first
+    block of each share. ``original`` is the number of each cell in the table that it comes from,
+    which had ``n_cells``.
+    """
+
+    scale: FloatArray
+    joint: IntArray
+    edges: NDArray[np.int64]
+    first: NDArray[np.int64]
+    first_cell: NDArray[np.int64]
+    before: IntArray
+    cell: IntArray
+    shares: NDArray[np.int64]
+    original: IntArray
+    n_cells: int
+
+    def gather(self, W: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return the sums of W (C, k) over the cells of each row, scaled: ``Φ W``."""
+        from mondrian_kernel._kernels.joint import gather, leave
+
+        out = np.empty((self.n_rows, W.shape[1]))
+        for begin in range(0, W.shape[1], LANES):
+            some = W[:, begin : begin + LANES]
+            panel = rows_of_eight(self.original.size)
+            panel[:, : some.shape[1]], panel[:, some.shape[1] :] = some[self.original], 0.0
+
+            def product(share: Share, part: FloatArray, panel: FloatArray = panel) -> None:
+                gather(*self._table, *share, panel, rows_of_eight(self._most_entries), part)
+
+            leave(self._added(product, LANES, n_jobs), begin, self.scale, out)
+        return out
+
+    def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return the sums of V (N, k), scaled, over the rows of each cell: ``Φᵀ V``."""
+        from mondrian_kernel._kernels.joint import enter, scatter
+
+        V, out = np.ascontiguousarray(V), np.zeros((self.n_cells, V.shape[1]))
+        for begin in range(0, V.shape[1], LANES):
+            panel, W = rows_of_eight(self.n_rows), rows_of_eight(self.original.size)
+            enter(V, begin, self.scale, panel)
+
+            def run(first: int, last: int, panel: FloatArray = panel, W: FloatArray = W) -> None:
+                for share in self._shares[first:last]:
+                    scatter(*self._table, *share, panel, rows_of_eight(self._most_entries), W)
+
+            in_threads(run, len(self._shares), n_jobs, work=self._work)
+            out[self.original, begin : begin + LANES] = W[:, : V.shape[1] - begin]
+        return out
+
+    def gram(
+        self, V: FloatArray, n_jobs: int | None, same: NDArray[np.uint8] = NO_GROUPS
+    ) -> FloatArray:
+        """Return ``Φ S Sᵀ Φᵀ V`` for V (N, k).
+
+        S joins cells, numbered as in ``original``: bit j of ``same`` (⌈k/8⌉, C) is set where, for
+        column j of a panel of eight, a cell is in one group with the cell before it.
+        """
+        from mondrian_kernel._kernels.joint import enter, gram, gram_of_one, leave
+
+        V, out = np.ascontiguousarray(V), np.empty(V.shape)
+        alone = V.shape[1] == 1 and same is NO_GROUPS  # eight would cost as much
+        for index, begin in enumerate(range(0, V.shape[1], LANES)):
+            panel = np.empty((self.n_rows, 1)) if alone else rows_of_eight(self.n_rows)
+            enter(V, begin, self.scale, panel)
+            joined = same[index] if same.size else same.ravel()
+
+            def product(
+                share: Share,
+                part: FloatArray,
+                panel: FloatArray = panel,
+                joined: NDArray[np.uint8] = joined,
+            ) -> None:
+                n_entries, n_cells = self._most_entries, self._most_cells
+                if alone:
+                    room = np.empty(n_entries), np.empty(n_cells)
+                    gram_of_one(*self._table, *share, panel[:, 0], *room, part[:, 0])
+                else:
+                    rooms = rows_of_eight(n_entries), rows_of_eight(n_cells)
+                    gram(*self._table, *share, joined, panel, *rooms, part)
+
+            leave(self._added(product, panel.shape[1], n_jobs), begin, self.scale, out)
+        return out
+
+    def _added(
+        self, product: Callable[[Share, FloatArray], None], width: int, n_jobs: int | None
+    ) -> FloatArray:
+        """Let a product add to zeros, for each share of the runs, and these up: (N, width)."""
+        from mondrian_kernel._kernels.joint import add_up
+
+        n = len(self._shares)
+        rows = np.empty((n * self.n_rows, 1)) if width == 1 else rows_of_eight(n * self.n_rows)
+        parts = rows.reshape(n, self.n_rows, width)
+
+        def run(begin: int, end: int) -> None:
+            for share, part in zip(self._shares[begin:end], parts[begin:end], strict=True):
+                part[:] = 0.0
+                product(share, part)
+
+        in_threads(run, n, n_jobs, work=2 * self._work)
+        if width == 1:
+            total: FloatArray = parts.sum(axis=0)
+            return total
+        add_up(rows, self.n_rows)
+        return rows[: self.n_rows]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows N."""
+        return self.scale.size
+
+    @property
+    def _table(self) -> tuple[NDArray[np.integer], ...]:
+        return self.joint, self.edges, self.first, self.first_cell, self.before, self.cell
+
+    @property
+    def _work(self) -> int:
+        return self.joint.size + self.cell.size
+
+    @cached_property
+    def _shares(self) -> list[Share]:
+        return list(pairwise(self.shares.tolist()))
+
+    @cached_property
+    def _most_entries(self) -> int:
+        return int(np.diff(self.first).max())
+
+    @cached_property
+    def _most_cells(self) -> int:
+        return int(np.diff(self.first_cell).max())
+
+
+def join_trees(cells: IntArray, n_cells: int, scale: FloatArray) -> Runs:
+    """Join the trees of a table of cells (N, M); see :class:`Runs`."""
+    from mondrian_kernel._kernels.joint import join, lay_out
+
+    n_rows, n_trees = cells.shape
+    limit = max(1, int(_SHARE * n_rows))
+    joint, original = np.empty((n_trees, n_rows), np.int32), np.empty(n_cells, np.int32)
+    first, first_cell = np.empty(n_trees + 1, np.int64), np.empty(n_trees + 1, np.int64)
+    size = -1
+    room = 4 * n_rows
+    while size == -1:
+        room = min(4 * room, n_rows * (n_trees + 1))
+        before, cell = np.empty(room, np.int32), np.empty(room, np.int32)
+        n_runs, size = join(cells, n_cells, limit, joint, first, first_cell, before, cell, original)
+    if size == -2:
+        raise ValueError("Two trees share a cell.")
+    first, first_cell = first[: n_runs + 1], first_cell[: n_runs + 1]
+    edges, shares = _blocks(first)
+    before, cell = before[:size].copy(), cell[:size].copy()
+    side_by_side = np.empty(n_runs * n_rows, np.int32)
+    lay_out(joint, edges, first, first_cell, before, cell, side_by_side)
+    return Runs(
+        scale, side_by_side, edges, first[edges], first_cell[edges], before, cell, shares,
+        original[: first_cell[-1]].copy(), n_cells,
+    )  # fmt: skip
+
+
+def _blocks(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first run of each block, and the first block of each share of the runs."""
+    n_runs = first.size - 1
+    starts: list[int] = []
+    shares: list[int] = []
+    for begin, end in pairwise(np.unique(np.linspace(0, n_runs, _SHARES + 1).astype(int))):
+        block = (first[begin:end] - first[begin]) // _SIDE_BY_SIDE
+        shares.append(len(starts))
+        starts += (begin + np.flatnonzero(np.diff(block, prepend=-1))).tolist()
+    return np.array([*starts, n_runs]), np.array([*shares, len(starts)])
+
+
+def rows_of_eight(n: int) -> FloatArray:
+    """Return room for n rows of eight numbers, each of which is one cache line."""
+    room = np.empty(n * LANES + LANES)
+    skipped = -room.ctypes.data % 64 // 8
+    rows: FloatArray = room[skipped : skipped + n * LANES].reshape(n, LANES)
+    return rows

@@ -1,1 +1,0 @@
-"""Linear learners trained by gradients on sparse features: arrays in, arrays out."""

@@ -1,0 +1,26 @@
+"""Small sparse problems that the tests of this directory share."""
+
+import numpy as np
+
+from mondrian_kernel._linear.losses import encode
+
+LOSSES = ("squared", "log_loss", "hinge")
+
+
+def features(n_rows=60, n_slots=5, per_slot=6, with_values=False, seed=0):
+    """Return cells, values or None, the number of cells, and Φ as a dense matrix."""
+    rng = np.random.default_rng(seed)
+    local = rng.integers(per_slot, size=(n_rows, n_slots))
+    cells = (local + per_slot * np.arange(n_slots)).astype(np.int32)
+    values = rng.uniform(0.2, 1.0, cells.shape) / np.sqrt(n_slots) if with_values else None
+    Phi = np.zeros((n_rows, n_slots * per_slot))
+    np.put_along_axis(Phi, cells, n_slots**-0.5 if values is None else values, axis=1)
+    return cells, values, Phi.shape[1], Phi
+
+
+def targets(Phi, loss, n_classes, seed=1):
+    """Return class numbers that depend on the features, with noise, and their targets Y."""
+    rng = np.random.default_rng(seed)
+    scores = Phi @ rng.normal(size=(Phi.shape[1], n_classes)) * 2.0
+    labels = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+    return labels, encode(labels, n_classes, loss)

@@ -1,0 +1,288 @@
+"""Streams: the ladder of widths, the warm-up, the cap on cells, and leaves as of a batch."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel._online import stream as stream_module
+from mondrian_kernel._online.cell_learner import Lessons
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.stream import WINDOW, Stream
+from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
+
+RNG = np.random.default_rng(0)
+
+
+def begin(lifetime="auto", scale="std", relevance="equal", n_trees=5, n_dims=2, blank=None):
+    blank = Filter(1, "squared", 0.1) if blank is None else blank
+    return Stream.begin(blank, n_dims, n_trees, lifetime, scale, relevance, 1)
+
+
+def wave(n, frequency, n_dims=2, seed=0):
+    X = np.random.default_rng(seed).uniform(size=(n, n_dims))
+    return X, np.sin(frequency * X[:, :1]), np.ones(n)
+
+
+def test_the_ladder_picks_the_width_that_predicts_best(monkeypatch):
+    """By the mean loss of rows that were not learnt from, forgetting after 1024 rows."""
+    X, Y, s = wave(1500, 6.0)
+    stream = begin(scale=[1.0, 1.0])
+    for i in range(0, 1024, 256):
+        stream = stream.learn(X[i : i + 256], Y[i : i + 256], s[:256], None)
+    teach, seen = Lessons.teach, []
+    monkeypatch.setattr(
+        Lessons, "teach", lambda self, *args: seen.append(teach(self, *args)) or seen[-1]
+    )
+    error = stream.error.copy()
+    stream = stream.learn(X[1024:], Y[1024:], s[1024:], None)
+    (losses,) = seen
+    assert losses.shape == (5, 476)
+    for loss in losses.T:
+        error += (loss - error) / WINDOW
+    assert_allclose(stream.error, error)
+    assert stream.best == np.argmin(error)
+    assert stream.learner is stream.learners[stream.best]
+
+
+def test_first_rungs_follow_the_spread_of_the_rows():
+    X, Y, s = wave(64, 6.0)
+    stream = begin(scale=[0.5, 2.0]).learn(X, Y, s, None)
+    spread = (X / [0.5, 2.0]).std(axis=0).sum()
+    assert_allclose(stream.rungs * spread, [0.25, 0.5, 1.0, 2.0, 4.0])
+    assert_allclose(begin(scale=None).learn(X * 100, Y, s, None).rungs * 100, begin(
+        scale=None).learn(X, Y, s, None).rungs)  # fmt: skip
+    one = begin().learn(X[:1], Y[:1], s[:1], None)
+    assert_allclose(one.rungs, [0.25, 0.5, 1.0, 2.0, 4.0])
+
+
+def test_the_ladder_climbs_while_its_top_is_the_best():
+    X, Y, s = wave(8 * WINDOW, 100.0, n_dims=1)
+    stream = begin(n_dims=1, n_trees=3)
+    rungs = []
+    for i in range(0, len(X), WINDOW // 4):
+        was = stream
+        before = (was.best, was.rungs, [copy.deepcopy(lr) for lr in was.learners[-1:]])
+        stream = stream.learn(
+            X[i : i + WINDOW // 4], Y[i : i + WINDOW // 4], s[: WINDOW // 4], None
+        )
+        if i and not np.array_equal(stream.rungs, before[1]) and stream.n_rows > WINDOW:
+            assert_allclose(stream.rungs, 2 * before[1])
+            assert stream.n_rows % WINDOW == 0
+            # The new top starts as the one below it.
+            assert stream.error[-1] == stream.error[-2]
+            assert_array_equal(stream.learners[-1].W, stream.learners[-2].W)
+            assert_array_equal(stream.column[-1], stream.column[-2])
+        rungs.append(stream.rungs[-1])
+    assert rungs[-1] >= 8 * rungs[0]
+    assert len(stream.learners) == stream.rungs.size == stream.error.size == 5
+    assert stream.error.min() < 0.5 * Y.var()
+
+
+@pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
+def test_a_top_far_above_the_best_is_dropped(blank):
+    """Trees and learners go on as if they had never had it."""
+    X, Y, s = wave(3 * WINDOW, 0.0)
+    Y += 3.0 + 3.0 * np.random.default_rng(1).normal(size=Y.shape)  # noise: the wider the better
+    scale = [X[:WINDOW, 0].std(), X[:WINDOW, 1].std()]
+    stream = begin(scale=scale, blank=blank).learn(X, Y, s, None)
+    first = begin(scale=scale, blank=blank).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
+    n_rungs = stream.rungs.size
+    assert 3 <= n_rungs < first.rungs.size <= 5
+    assert len(stream.learners) == stream.error.size == n_rungs == stream.column.shape[0]
+    assert stream.best < 3
+    trees = OnlineTrees.empty(2, 5, stream.rungs[-1], 1, stream.rungs)
+    leaf = trees.extend(X / scale)
+    lessons = Lessons([blank.fresh() for _ in range(n_rungs)])
+    lessons.teach(leaf, trees.column, trees.n_cells.tolist(), (), Y, s)
+    assert_array_equal(trees.n_cells, stream.online.n_cells)
+    for alone, learner in zip(lessons._learners, stream.learners, strict=True):
+        for name in alone._per_cell:
+            values = getattr(alone, name)[: alone.n_cells]
+            assert_array_equal(getattr(learner, name)[: learner.n_cells], values)
+
+
+def test_the_ladder_does_not_climb_past_the_cap():
+    X, Y, s = wave(4 * WINDOW, 100.0, n_dims=1)
+    stream = begin(n_dims=1, n_trees=3).learn(X, Y, s, 30)
+    assert stream.online.n_cells[-1] == 30
+    first = begin(n_dims=1, n_trees=3).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], 30)
+    assert stream.rungs[-1] <= 2 * first.rungs[-1]
+
+
+@pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
+def test_predictions_stay_when_cells_are_cut(blank):
+    """After a climb, rows cut cells; where no row was learnt from, scores are what they were."""
+    X, Y, s = wave(2 * WINDOW + 50, 100.0, n_dims=1)
+    stream = begin(n_dims=1, n_trees=3, blank=blank).learn(X[:-50], Y[:-50], s[:-50], None)
+    assert stream.trees.lifetime > 4 / (X / stream.scale).std()
+    grid = np.linspace(X.min(), X.max(), 500)[:, None] / stream.scale
+
+    def scores(stream):
+        node, log_stay = stream.trees.walk(grid, stream.rungs[-1])
+        learner, cells = stream.learners[-1], stream.column[-1][node]
+        if isinstance(learner, Means):
+            scores = learner.scores(cells, np.exp(log_stay))[:, 0]
+        else:
+            scores = learner.b[0] + (learner.W[cells, 0] * np.exp(log_stay)).sum(axis=1) / 3**0.5
+        return scores, cells, (log_stay == 0).all(axis=1)
+
+    before, old, inside = scores(stream)
+    assert inside.mean() > 0.5
+    assert (stream.online.stop[stream.trees.left < 0] < stream.trees.lifetime).any()
+    n_cells = stream.online.n_cells[-1]
+    # Rows of next to no weight: they cut, but teach nothing.
+    stream = stream.learn(X[-50:], Y[-50:], np.full(50, 1e-12), None)
+    after, new, _ = scores(stream)
+    assert stream.online.origin[-1].size > 0
+    assert (new != old)[inside].any()
+    assert (new[inside] < n_cells + stream.online.origin[-1].size).all()
+    assert_allclose(after[inside], before[inside], atol=1e-8)
+
+
+def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
+    X, Y, s = wave(5 * WINDOW, 100.0, n_dims=1)
+    stream = begin(n_dims=1, n_trees=2).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
+    before = stream.n_rows, stream.rungs.copy(), stream.learner.W.copy()
+    take, calls = Stream._take, []
+
+    def interrupted(self, *args):
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        take(self, *args)
+
+    monkeypatch.setattr(Stream, "_take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stream.learn(X[WINDOW:], Y[WINDOW:], s[WINDOW:], None)
+    monkeypatch.undo()
+    assert stream.n_rows == before[0]
+    assert_array_equal(stream.rungs, before[1])
+    assert_array_equal(stream.learner.W, before[2])
+
+
+def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
+    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    X, Y, s = wave(200, 6.0)
+    X[:, 1] *= np.arange(1, 201)
+    whole, pieces = begin().learn(X, Y, s, None), begin()
+    for i in range(200):
+        pieces = pieces.learn(X[i : i + 1], Y[i : i + 1], s[:1], None)
+        n = min(4 ** int(np.log2(i + 1) / 2), 64)
+        assert_allclose(pieces.scale, X[:n].std(axis=0) if n > 1 else 1.0, rtol=1e-8)
+        assert (pieces.kept is None) == (i >= 63)
+    for stream in (whole, pieces):
+        assert_allclose(stream.scale, X[:64].std(axis=0), rtol=1e-8)
+    assert_array_equal(whole.learner.W[: whole.learner.n_cells], pieces.learner.W[
+        : pieces.learner.n_cells])  # fmt: skip
+
+
+def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
+    """However they come; and the rows so far are learnt again."""
+    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    X, Y, s = wave(400, 6.0, n_dims=5)
+    streams = []
+    for size in (400, 255, 256, 7, 1):
+        stream = begin(relevance="auto", n_dims=5)
+        for i in range(0, 400, size):
+            stream = stream.learn(X[i : i + size], Y[i : i + size], s[i : i + size], None)
+            n = min(i + size, 400)
+            assert (stream.relevance[0] > 1.5) == (n >= 256)
+            assert (stream.kept is None) == (n >= 256)
+            if stream.kept is not None:
+                assert_array_equal(stream.kept[0][:n], X[:n])
+        streams.append(stream)
+    whole = streams[0]
+    assert whole.n_rows == 400
+    assert_allclose(whole.scale * whole.relevance, X[:256].std(axis=0), rtol=1e-8)
+    for stream in streams[1:]:
+        assert_array_equal(stream.relevance, whole.relevance)
+        n = whole.learner.n_cells
+        assert_array_equal(stream.learner.W[:n], whole.learner.W[:n])
+
+
+def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
+    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    monkeypatch.setattr(
+        stream_module, "learn_relevance", lambda *_: np.array([0.01, 1.0, 1.0, 1.0, 1.99])
+    )
+    X, Y, s = wave(400, 6.0, n_dims=5)
+    stream, other = begin(relevance="auto", n_dims=5), begin(n_dims=5)
+    for i in range(0, 400, 50):
+        stream = stream.learn(X[i : i + 50], Y[i : i + 50], s[:50], None)
+        other = other.learn(X[i : i + 50], Y[i : i + 50], s[:50], None)
+    assert stream.kept is None
+    assert_array_equal(stream.relevance, np.ones(5))
+    assert_array_equal(stream.scale, other.scale)
+    assert_array_equal(stream.learner.W, other.learner.W)
+
+
+@pytest.mark.parametrize("fitted", [0, 60])
+def test_forest_leaves_are_those_of_a_fit_on_the_same_trees(fitted):
+    X, Y, _ = wave(150, 6.0)
+    y, labels = Y[:, 0], (Y[:, 0] > 0).astype(int)
+    weight = RNG.integers(1, 4, 150).astype(float)
+    given = {"lifetime": 3.0, "alpha": 0.5, "n_estimators": 6, "scale": None, "random_state": 0}
+    for cls, targets in ((MondrianForestRegressor, y), (MondrianForestClassifier, labels)):
+        forest = cls(**given)
+        if fitted:
+            forest.fit(X[:fitted], targets[:fitted], weight[:fitted])
+        kwargs = {"classes": [0, 1]} if cls is MondrianForestClassifier else {}
+        for a in range(fitted, 150, 30):
+            forest.partial_fit(
+                X[a : a + 30], targets[a : a + 30], sample_weight=weight[a : a + 30], **kwargs
+            )
+        batch = cls.from_features(forest.features_, 0.5).fit(X, targets, weight)
+        again = cls.from_features(forest.features_.at(3.0), 0.5).fit(X, targets, weight)
+        new = RNG.uniform(-0.2, 1.2, size=(50, 2))
+        predict = "predict_proba" if kwargs else "predict"
+        for other in (batch, again):
+            assert_allclose(getattr(forest, predict)(new), getattr(other, predict)(new), atol=1e-12)
+        # Features of a stream go on; forests that were put on them do not follow.
+        forest.partial_fit(X, targets)
+        assert_allclose(getattr(batch, predict)(new), getattr(again, predict)(new), atol=1e-12)
+
+
+def test_a_forest_on_given_trees_is_fitted_first():
+    X, Y, _ = wave(50, 6.0)
+    model = MondrianKernelRegressor(1.0, 0.1, 5, random_state=0).fit(X, Y[:, 0])
+    forest = MondrianForestRegressor.from_features(model.features_, scale=model.scale_)
+    with pytest.raises(ValueError, match="to be fitted before"):
+        forest.partial_fit(X, Y[:, 0])
+    forest.fit(X, Y[:, 0]).partial_fit(X + 0.01, Y[:, 0])
+    assert (model.features_.trees_.count[model.features_.trees_.root] == 50).all()
+
+
+@pytest.mark.parametrize("lifetime", ["auto", 30.0])
+def test_at_the_cap_memory_stands_still_and_learning_goes_on(lifetime):
+    cap = 200
+    forest = MondrianForestRegressor(
+        lifetime, 0.1, n_estimators=4, scale=None, max_cells=cap, random_state=0
+    )
+    X, Y, _ = wave(20_000, 6.0)
+    sizes, errors = [], []
+    for i in range(0, 20_000, 500):
+        if i:
+            errors.append(np.mean((forest.predict(X[i : i + 500]) - Y[i : i + 500, 0]) ** 2))
+        forest.partial_fit(X[i : i + 500], Y[i : i + 500, 0])
+        stream = forest._stream
+        sizes.append(
+            (stream.trees.time.size, stream.online._table.time.size, stream.learner.counts.size)
+        )
+    assert stream.online.n_cells[-1] == cap
+    assert len(set(sizes[20:])) == 1
+    assert stream.trees.count[stream.trees.root].tolist() == [20_000] * 4
+    # After the cap the target turns round; the leaves follow, with half of the rows.
+    for i in range(0, 20_000, 500):
+        forest.partial_fit(X[i : i + 500], 3.0 - Y[i : i + 500, 0])
+    # The widths that no longer serve may have been given up meanwhile.
+    n_cells = forest._stream.online.n_cells[-1]
+    assert n_cells <= cap if lifetime == "auto" else n_cells == cap
+    assert abs(forest.predict(X).mean() - 1.5) < 0.2
+    assert np.mean(errors[-5:]) < 0.5 * Y.var()
