@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.rst"
-PACKAGES = ["mondrian_kernel", *(f"mondrian_kernel.{n}" for n in ("plotting", "report", "dask"))]
+PACKAGES = ["mondrian_kernel", *(f"mondrian_kernel.{n}" for n in ("plotting", "app.report", "dask"))]
 
 
 @pytest.mark.parametrize("package", PACKAGES)
