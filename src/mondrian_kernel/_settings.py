@@ -2,6 +2,10 @@
 
 # --- _trees: growth, extension, threads ---------------------------------------------------------
 
+# Lifetimes that stand for a distribution: equally likely quantiles. With 16 the kernel of a Gamma
+# distribution is off by less than 0.01.
+DISTRIBUTION_LEVELS = 16
+
 
 # --- _linear: operators and solvers -------------------------------------------------------------
 

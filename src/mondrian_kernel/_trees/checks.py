@@ -1,4 +1,4 @@
-"""What is checked and drawn before trees grow: rows, their ranges, the bound on cells, the seed."""
+"""Checks of what trees are grown on: rows, their ranges, the bound on cells; and the seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -
 
 
 def check_ranges(rows: FloatArray) -> None:
-    """Refuse rows whose ranges overflow."""
+    """Raise ValueError if the range of a column, or their sum, overflows."""
     with np.errstate(over="ignore"):
         sides = rows.max(axis=0) - rows.min(axis=0)
         overflow = not np.isfinite(sides.sum())
@@ -40,7 +40,7 @@ def check_ranges(rows: FloatArray) -> None:
 
 
 def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
-    """Refuse rows whose ranges, together with those of the rows in the trees, overflow."""
+    """Raise ValueError if the ranges of new rows and of those in the trees together overflow."""
     from mondrian_kernel._kernels.extend import all_below
 
     if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * trees.n_dims)):
@@ -50,8 +50,8 @@ def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
 
 
 def check_budget(max_cells: int | None, n_estimators: int | str) -> None:
-    """Refuse a bound on the number of cells that not even trees without a cut would keep."""
-    if isinstance(n_estimators, str):  # their number is found later
+    """Raise ValueError if ``max_cells`` is below the one cell that every tree has."""
+    if isinstance(n_estimators, str):  # chosen later
         return
     if max_cells is not None and max_cells < n_estimators:
         raise ValueError(
@@ -61,6 +61,6 @@ def check_budget(max_cells: int | None, n_estimators: int | str) -> None:
 
 
 def draw_seed(random_state: Any) -> int:
-    """Seed of the node streams, drawn from a scikit-learn ``random_state``."""
+    """Draw the seed of the trees from a scikit-learn ``random_state``."""
     seed: int = check_random_state(random_state).randint(2**63 - 1, dtype=np.int64)
     return int(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,20 +15,21 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.online import OnlineTrees
-from mondrian_kernel._trees.trees import Cells, Trees
-from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features.checks import (
-    check_budget,
-    check_more_ranges,
-    check_rows,
-    draw_seed,
+from mondrian_kernel._trees.checks import check_budget, check_more_ranges, check_rows, draw_seed
+from mondrian_kernel._trees.levels import (
+    Levels,
+    check_lifetimes,
+    continue_trees,
+    grow_trees,
+    online_levels,
+    reached_levels,
 )
-from mondrian_kernel.features.csr import cell_features
+from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import IntArray
 
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -38,29 +38,39 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     .. math::
         \phi(x)^\top \phi(x') = k_M(x, x') \approx \exp(-\lambda \lVert x - x' \rVert_1)
 
-    M Mondrian trees are run to the time λ on the rows given to :meth:`fit`. Each of their cells is
-    a feature; a row of the fitted data has exactly M non-zero features, each :math:`1/\sqrt{M}`,
-    and k_M is the share of trees in which two rows lie in the same cell.
+    M Mondrian trees run to the time λ on the rows given to :meth:`fit`. Each of their cells is a
+    feature. A fitted row has exactly M non-zero features, each :math:`1/\sqrt{M}`, and k_M is the
+    share of trees in which two rows lie in the same cell.
 
-    A row that was not fitted may be parted from its cell by cuts outside the boxes of the fitted
-    rows. Its feature in a tree is the mean over these cuts, in closed form: the product of
+    A new row may lie outside the boxes of the fitted rows, where the trees have not been cut. Its
+    feature in a tree is the mean over these cuts, in closed form: the product of
     :math:`\exp(-\Delta (t_1 - t_0))` over the nodes on its way, with Δ the L1 distance to the
-    node's box and :math:`[t_0, t_1]` the node's time. The expected kernel between a fitted and a
-    new row is then exactly the Laplace kernel; far from the data all features go to 0.
+    node's box and :math:`[t_0, t_1]` the time in which the node exists. The expected kernel
+    between a fitted and a new row is then exactly the Laplace kernel. Far from the data all
+    features go to 0.
 
-    Inputs are not scaled: the kernel is the one that is asked for.
+    With several lifetimes the kernel is a mixture of widths on the same trees:
+
+    .. math::
+        \mathrm{E}\, k_M(x, x') = \sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)
+
+    Columns are not scaled: the kernel is the one that is asked for.
 
     Parameters
     ----------
-    lifetime : float, default=1.0
+    lifetime : float, array-like of shape (L,) or frozen scipy distribution, default=1.0
         Time λ at which the trees stop, the ``gamma`` of
         :func:`sklearn.metrics.pairwise.laplacian_kernel`. ``np.inf`` grows the trees until no
-        cell holds two different rows.
+        cell holds two different rows. Several increasing lifetimes give a mixture of kernels. A
+        distribution, such as ``scipy.stats.gamma(2)``, is replaced by 16 of its quantiles with
+        equal weights.
     n_estimators : int, default=100
         Number of trees M. The error of the kernel is of the order :math:`1/\sqrt{M}`.
+    weights : array-like of shape (L,) or None, default=None
+        Weights of several lifetimes, positive. They are divided by their sum. Equal if None.
     max_cells : int or None, default=None
-        Bound on the number of cells C of all trees together. If it is reached before ``lifetime``
-        all trees stop there, with a warning, and ``lifetime_`` tells the time.
+        Bound on the number of cells of all trees together, at the last lifetime. If it is reached
+        earlier, all trees stop there, with a warning, and ``lifetime_`` is that time.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees.
     n_jobs : int or None, default=None
@@ -69,15 +79,18 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Attributes
     ----------
     lifetime_ : float
-        Time at which the trees stand: ``lifetime``, or less where ``max_cells`` stopped them.
+        Time to which the trees have run: the last lifetime, or less where ``max_cells`` stopped
+        them.
     n_cells_ : int
-        Number of cells C, the number of features.
+        Number of cells at all lifetimes, the number of features.
     n_cells_per_tree_ : ndarray of shape (n_estimators,)
-        Number of cells of each tree.
+        Number of cells of each tree, at all lifetimes.
+    levels_ : Levels
+        Lifetimes, their weights and the cells at each of them.
     trees_ : Trees
         The trees; a view made by :meth:`at` shares them.
     n_features_in_ : int
-        Number of input coordinates.
+        Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the input columns, where ``X`` had any.
 
@@ -102,8 +115,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "lifetime": [Interval(Real, 0, np.inf, closed="both")],
+        "lifetime": [Interval(Real, 0, np.inf, closed="both"), "array-like", HasMethods("ppf")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "weights": ["array-like", None],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -111,18 +125,50 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __init__(
         self,
-        lifetime: float = 1.0,
+        lifetime: Any = 1.0,
         n_estimators: int = 100,
         *,
+        weights: ArrayLike | None = None,
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.lifetime = lifetime
         self.n_estimators = n_estimators
+        self.weights = weights
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Trees,
+        levels: Levels,
+        *,
+        seed: int | None = None,
+        n_jobs: int | None = None,
+        names: NDArray[Any] | None = None,
+    ) -> MondrianFeatures:
+        """Return a fitted transformer around trees that exist already.
+
+        It shares the arrays. ``levels`` are the cells at one or more lifetimes, ``seed`` is that
+        of :meth:`partial_fit`, ``names`` are those of the input columns.
+        """
+        lifetimes = levels.lifetimes
+        features = cls(
+            float(lifetimes[0]) if lifetimes.size == 1 else lifetimes,
+            trees.n_trees,
+            weights=None if lifetimes.size == 1 else levels.weights,
+            n_jobs=n_jobs,
+        )
+        features.n_features_in_ = trees.n_dims
+        if names is not None:
+            features.feature_names_in_ = names
+        if seed is not None:
+            features._seed = seed
+        features._set_trees(trees, levels)
+        return features
 
     def fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
         """Grow the trees on the rows of X.
@@ -139,11 +185,11 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : MondrianFeatures
             The fitted transformer.
         """
-        self._fit(X)
+        self._grow(X)
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None, **fit_params: Any) -> sparse.csr_matrix:
-        r"""Grow the trees on the rows of X and return their features, M non-zeros a row.
+        r"""Grow the trees on the rows of X and return their features.
 
         Parameters
         ----------
@@ -155,42 +201,29 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         Phi : csr_matrix of shape (n_samples, n_cells_)
-            Features of the rows, each :math:`1/\sqrt{M}`.
+            Features of the rows: M non-zeros a row, each :math:`1/\sqrt{M}`, for each lifetime.
         """
-        leaf = self._fit(X)
-        return cell_features(self._cells.column[leaf], None, self.n_cells_)
+        leaf = self._grow(X)
+        return self.levels_.features(leaf, None)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def _fit(self, X: ArrayLike) -> IntArray:
-        X = check_rows(self, X, reset=True)
-        return self._grow(X, draw_seed(self.random_state))
-
-    def _grow(self, X: FloatArray, seed: int) -> IntArray:
-        """Grow the trees from a seed on valid rows; return the leaf of each row in each tree."""
-        check_budget(self.max_cells, self.n_estimators)
-        leaf = self._run(Growth(X, self.n_estimators, seed, self.n_jobs))
-        self._seed = seed  # further rows go on with it
+    def _grow(self, X: ArrayLike) -> IntArray:
+        """Grow the trees and return the leaf of each row in each tree."""
+        rows = check_rows(self, X, reset=True)
+        lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
+        self._seed = draw_seed(self.random_state)
+        trees, leaf = grow_trees(
+            rows, lifetimes[-1], self.n_estimators, self._seed, self.max_cells, self.n_jobs
+        )
+        self._online: OnlineTrees | None = None
+        self._set_trees(trees, reached_levels(trees, lifetimes, weights))
         return leaf
 
-    def _run(self, growth: Growth) -> IntArray:
-        """Let trees grow to the lifetime or to the bound on cells, and stand there."""
-        lifetime = float(self.lifetime)
-        if self.max_cells is None:
-            growth.advance(lifetime)
-        else:
-            lifetime = growth.advance_within(lifetime, self.max_cells)
-            if lifetime < self.lifetime:
-                warnings.warn(
-                    f"max_cells={self.max_cells} was reached before lifetime={self.lifetime}: the "
-                    f"trees stop at lifetime_={lifetime:.6g} and their kernel is that much wider. "
-                    "Raise max_cells, or lower lifetime or n_estimators.",
-                    UserWarning,
-                    stacklevel=5,
-                )
-        self.trees_, leaf = growth.freeze(lifetime)
-        self.n_features_in_ = self.trees_.n_dims
-        self._stand_at(lifetime)
-        return leaf
+    def _set_trees(self, trees: Trees, levels: Levels) -> None:
+        self.trees_, self.levels_ = trees, levels
+        self.lifetime_ = float(levels.lifetimes[-1])
+        self.n_cells_ = levels.n_features
+        self.n_cells_per_tree_ = levels.per_tree.sum(axis=0)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
@@ -199,7 +232,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The trees have the law of trees grown on all rows at once. Features are appended: one that
         exists keeps its number, and older rows have the value 0 in new ones. The result depends
         on the rows in their order, not on how they are split into batches. Once there are
-        ``max_cells`` cells no more are made, and new rows join those there are.
+        ``max_cells`` cells no more are made, and new rows join those there are. There can be only
+        one lifetime.
 
         Parameters
         ----------
@@ -215,14 +249,21 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         first = not hasattr(self, "trees_")
         rows = check_rows(self, X, reset=first)
+        lifetimes, _ = check_lifetimes(self.lifetime, self.weights)
+        if lifetimes.size > 1:
+            raise ValueError(
+                f"partial_fit extends the cells at one lifetime, but there are {lifetimes.size}. "
+                "Pass a number as lifetime."
+            )
         if first:
             check_budget(self.max_cells, self.n_estimators)
+            self._seed = draw_seed(self.random_state)
             online = OnlineTrees.empty(
-                rows.shape[1], self.n_estimators, float(self.lifetime), draw_seed(self.random_state)
+                rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
             )
         else:
             check_more_ranges(self.trees_, rows)
-            online = self._stream()
+            online = self._continued()
         n_before = online.n_rows
         try:
             online.extend(rows, self.max_cells)
@@ -234,39 +275,25 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise
         return self
 
-    def _stream(self) -> OnlineTrees:
-        """Online trees that continue ``trees_``, with their features at the first rung."""
-        online: OnlineTrees | None = self.__dict__.get("_online")
-        if online is not None:
-            return online
-        seed = self._seed if hasattr(self, "_seed") else draw_seed(self.random_state)
-        trees, rungs, column = self.trees_, [self.lifetime_], [self._cells.column]
-        if self.lifetime_ < trees.lifetime:
-            rungs.append(trees.lifetime)
-            column.append(trees.cells(trees.lifetime).column)
-        return OnlineTrees.from_trees(trees, seed, rungs, np.stack(column))
+    def _continued(self) -> OnlineTrees:
+        """Return online trees that continue ``trees_``, with their features at the first rung."""
+        online: OnlineTrees | None = getattr(self, "_online", None)
+        if online is None:
+            if not hasattr(self, "_seed"):
+                self._seed = draw_seed(self.random_state)
+            online = continue_trees(self.trees_, self.levels_, self._seed)
+        return online
 
-    def _follow(self, online: OnlineTrees, rung: int = 0) -> None:
-        """Stand on trees that go on growing, at one of their rungs."""
-        cells = Cells(online.column[rung], online.n_cells_per_tree[rung])
-        self.__dict__.update(
-            _online=online, _seed=online.seed, trees_=online.freeze(), _cells=cells,
-            lifetime_=float(online.rungs[rung]), n_cells_=int(online.n_cells[rung]),
-            n_cells_per_tree_=cells.per_tree,
-        )  # fmt: skip
+    def _follow(self, online: OnlineTrees) -> None:
+        """Show the present state of trees that go on growing."""
+        self._online = online
+        self._set_trees(online.freeze(), online_levels(online, slice(0, 1)))
 
     def __getstate__(self) -> dict[str, Any]:
         # Online trees are made again from the trees and the numbers of their cells.
         state: dict[str, Any] = super().__getstate__().copy()
         state.pop("_online", None)
         return state
-
-    def _stand_at(self, lifetime: float) -> None:
-        self.__dict__.pop("_online", None)
-        self.lifetime_ = lifetime
-        self._cells: Cells = self.trees_.cells(lifetime)
-        self.n_cells_ = self._cells.total
-        self.n_cells_per_tree_ = self._cells.per_tree
 
     def transform(self, X: ArrayLike) -> sparse.csr_matrix:
         """Map rows to their features.
@@ -279,31 +306,31 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         Phi : csr_matrix of shape (n_samples, n_cells_)
-            At most M non-zeros a row; int32 indices.
+            At most M non-zeros a row for each lifetime; int32 indices.
         """
-        node, log_stay = self._walk(X)
-        return cell_features(self._cells.column[node], log_stay, self.n_cells_)
+        check_is_fitted(self)
+        rows = check_rows(self, X)
+        node, log_stay = self.trees_.walk_through(rows, self.levels_.lifetimes, self.n_jobs)
+        return self.levels_.features(node, log_stay)
 
     def apply(self, X: ArrayLike) -> IntArray:
-        """Return the cell of each row in each tree.
+        """Return the cell of each row in each tree, at the last lifetime.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, fitted before or new. For a new row it is the cell it would lie in if no further
-            cut parted it from the fitted rows.
+            cut separated it from the fitted rows.
 
         Returns
         -------
         cells : ndarray of shape (n_samples, n_estimators), int32
             Number of the cell, which is the column of its feature.
         """
-        node, _ = self._walk(X)
-        return self._cells.column[node]
-
-    def _walk(self, X: ArrayLike) -> tuple[IntArray, FloatArray]:
         check_is_fitted(self)
-        return self.trees_.walk(check_rows(self, X), self.lifetime_, self.n_jobs)
+        node, _ = self.trees_.walk(check_rows(self, X), self.lifetime_, self.n_jobs)
+        cells: IntArray = self.levels_.column[-1][node] + np.int32(self.levels_.offset[-2])
+        return cells
 
     def at(self, lifetime: float) -> MondrianFeatures:
         """Return the same trees stopped at an earlier time: the features of a wider kernel.
@@ -326,15 +353,15 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "trees have run. Fit with a larger lifetime to see narrower kernels."
             )
         view = copy.copy(self)
-        view.lifetime = float(lifetime)
-        online: OnlineTrees | None = self.__dict__.get("_online")
-        if online is not None:  # whose arrays further rows will change
-            view.trees_ = online.snapshot()
-        view._stand_at(float(lifetime))
+        view.lifetime, view.weights = float(lifetime), None
+        online: OnlineTrees | None = getattr(self, "_online", None)
+        trees = self.trees_ if online is None else online.snapshot()
+        view._online = None
+        view._set_trees(trees, Levels.of(trees, np.array([lifetime])))
         return view
 
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Approximate Laplace kernel between rows, :math:`k_M(x, y) = φ(x)^T φ(y)`.
+        """Approximate kernel between rows, :math:`k_M(x, y) = φ(x)^T φ(y)`.
 
         Parameters
         ----------
@@ -361,27 +388,3 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def features_at(
-    trees: Trees,
-    lifetime: float,
-    n_jobs: int | None = None,
-    *,
-    seed: int | None = None,
-    names_of: Any = None,
-) -> MondrianFeatures:
-    """Return a fitted transformer around trees that exist already, at a lifetime.
-
-    Further rows go on with ``seed``. It knows the columns by the names that ``names_of`` was shown,
-    if any.
-    """
-    features = MondrianFeatures(float(lifetime), trees.n_trees, n_jobs=n_jobs)
-    features.trees_ = trees
-    features.n_features_in_ = trees.n_dims
-    if hasattr(names_of, "feature_names_in_"):
-        features.feature_names_in_ = names_of.feature_names_in_
-    if seed is not None:
-        features._seed = seed
-    features._stand_at(float(lifetime))
-    return features

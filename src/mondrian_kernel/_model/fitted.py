@@ -1,0 +1,158 @@
+"""The fitted model: one frozen record of arrays that predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The rows of a fit as the trees see them, for refits and exact updates.
+
+    Attributes
+    ----------
+    leaf : ndarray of shape (N, M), int32
+        Leaf of each row in each tree.
+    Y : ndarray of shape (N, K)
+        Targets.
+    weight : ndarray of shape (N,)
+        Sample weights, positive.
+    """
+
+    leaf: IntArray
+    Y: FloatArray
+    weight: FloatArray
+
+    def check(self, trees: Trees, n_outputs: int) -> None:
+        """Raise ValueError unless these can be rows of ``trees``."""
+        n_rows = self.weight.size
+        shapes = (self.leaf.shape, self.Y.shape, self.weight.shape)
+        if shapes != ((n_rows, trees.n_trees), (n_rows, n_outputs), (n_rows,)):
+            raise ValueError(f"The arrays of the rows have shapes {shapes}.")
+        if n_rows == 0 or not 0 <= self.leaf.min() <= self.leaf.max() < trees.time.size:
+            raise ValueError("The leaf of a row is not a node of the trees.")
+        if (trees.left[self.leaf] >= 0).any() or (
+            trees.tree[self.leaf] != np.arange(trees.n_trees)
+        ).any():
+            raise ValueError("The leaf of a row is not a leaf of its tree.")
+        if not (np.isfinite(self.weight) & (self.weight > 0)).all():
+            raise ValueError("The weights of the rows are not positive numbers.")
+        if not np.isfinite(self.Y).all():
+            raise ValueError("A target is not a finite number.")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    r"""A linear function of the cells of Mondrian trees.
+
+    .. math::
+        f(x) = b + \sum_l \sqrt{w_l / M} \sum_m p_{lm}(x) \, W_{c_{lm}(x)}
+
+    with :math:`p_{lm}` the probability that a row stays in its cell, 1 for fitted rows.
+
+    Attributes
+    ----------
+    trees : Trees
+        The M trees, on the scaled rows.
+    levels : Levels
+        Lifetimes, their weights w, and the cells at each.
+    cell_weights : ndarray of shape (F, K)
+        Weights W of all cells, level after level.
+    intercept : ndarray of shape (K,)
+        Intercept b.
+    scale : ndarray of shape (D,)
+        What the input columns are divided by: their scale over their relevance.
+    relevance : ndarray of shape (D,)
+        How much each scaled column counts, 1 on average.
+    alpha : float
+        Penalty of the fit.
+    seed : int
+        Seed with which the trees go on when rows are added.
+    signal : ndarray of shape (K,)
+        Variance of the function before any row is seen; only of a regression, else empty.
+    rows : TrainingRows or None
+        The rows of the fit; None once they have been forgotten.
+    """
+
+    trees: Trees
+    levels: Levels
+    cell_weights: FloatArray
+    intercept: FloatArray
+    scale: FloatArray
+    relevance: FloatArray
+    alpha: float
+    seed: int
+    signal: FloatArray
+    rows: TrainingRows | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs, K."""
+        return int(self.intercept.size)
+
+    def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Scores of rows as they come, f(x), (n, K)."""
+        return self.scores_and_mass(X, n_jobs)[:, :-1]
+
+    def scores_and_mass(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Scores of rows, and in a last column φ(x)ᵀφ(x), which is 1 for a fitted row."""
+        from mondrian_kernel._kernels.scores import level_scores
+
+        t, levels = self.trees, self.levels
+        column = levels.column
+        if levels.n_levels > 1:
+            column = column + levels.offset[:-1, None].astype(np.int32)
+            column[levels.column < 0] = -1
+        rows, W = X / self.scale, np.ascontiguousarray(self.cell_weights)
+        out = np.zeros((rows.shape[0], self.n_outputs + 1))
+
+        def run(begin: int, end: int) -> None:
+            level_scores(
+                rows[begin:end],
+                t.kernel_arrays,
+                levels.lifetimes,
+                column,
+                levels.values,
+                W,
+                out[begin:end],
+            )
+
+        in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * t.n_trees)
+        out[:, :-1] += self.intercept
+        return out
+
+    def features(self, X: FloatArray, n_jobs: int | None) -> sparse.csr_matrix:
+        """Sparse features Φ of rows as they come, (n, F)."""
+        node, log_stay = self.trees.walk_through(X / self.scale, self.levels.lifetimes, n_jobs)
+        return self.levels.features(node, log_stay)
+
+    def check(self) -> None:
+        """Raise ValueError unless all arrays fit together."""
+        self.trees.check()
+        self.levels.check(self.trees)
+        n_outputs, n_columns = self.n_outputs, self.trees.n_dims
+        if self.cell_weights.shape != (self.levels.n_features, n_outputs):
+            raise ValueError(
+                f"cell_weights has shape {self.cell_weights.shape}, but there are "
+                f"{self.levels.n_features} cells and {n_outputs} outputs."
+            )
+        for name, values in (("scale", self.scale), ("relevance", self.relevance)):
+            if values.shape != (n_columns,) or not (np.isfinite(values) & (values > 0)).all():
+                raise ValueError(f"{name} is not one positive number for each column.")
+        if self.signal.shape not in ((0,), (n_outputs,)):
+            raise ValueError(f"signal has shape {self.signal.shape}.")
+        if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
+            raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
+        for name in ("cell_weights", "intercept", "signal"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ValueError(f"{name} is not finite.")
+        if self.rows is not None:
+            self.rows.check(self.trees, n_outputs)

@@ -1,0 +1,223 @@
+"""Cells of the same trees at several lifetimes: a kernel that is a mixture of widths."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mondrian_kernel._settings import DISTRIBUTION_LEVELS
+from mondrian_kernel._trees.checks import check_budget
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    r"""Cells of M trees at L lifetimes, and a weight for each lifetime.
+
+    .. math::
+        k_M(x, x') = \sum_l w_l \frac1M \sum_m 1[c_{lm}(x) = c_{lm}(x')], \qquad
+        \mathrm{E}\, k_M(x, x') = \sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)
+
+    Attributes
+    ----------
+    lifetimes : ndarray of shape (L,)
+        Lifetimes λ, increasing.
+    weights : ndarray of shape (L,)
+        Weights w, positive.
+    column : ndarray of shape (L, n_nodes), int32
+        Cell that a node is or lies in at each lifetime, numbered within the level; -1 for a node
+        that has been cut by then.
+    per_tree : ndarray of shape (L, M), int64
+        Number of cells of each tree at each lifetime.
+    """
+
+    lifetimes: FloatArray
+    weights: FloatArray
+    column: IntArray
+    per_tree: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trees: Trees, lifetimes: FloatArray, weights: FloatArray | None = None) -> Levels:
+        """Return the cells of trees at increasing lifetimes; equal weights by default."""
+        found = [trees.cells(float(lifetime)) for lifetime in lifetimes]
+        if weights is None:
+            weights = np.full(len(found), 1.0 / len(found))
+        return cls(
+            np.array(lifetimes, dtype=np.float64),
+            np.array(weights, dtype=np.float64),
+            np.stack([cells.column for cells in found]),
+            np.stack([cells.per_tree for cells in found]),
+        )
+
+    @property
+    def n_levels(self) -> int:
+        """Number of lifetimes, L."""
+        return int(self.lifetimes.size)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees, M."""
+        return int(self.per_tree.shape[1])
+
+    @cached_property
+    def offset(self) -> NDArray[np.int64]:
+        """First feature of each level, and last the number of all features, (L + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.per_tree.sum(axis=1))])
+
+    @property
+    def n_features(self) -> int:
+        """Number of cells of all trees at all lifetimes."""
+        return int(self.offset[-1])
+
+    @property
+    def values(self) -> FloatArray:
+        """Feature of a fitted row in its cells, √(w_l / M), (L,)."""
+        values: FloatArray = np.sqrt(self.weights / self.n_trees)
+        return values
+
+    def features(self, node: IntArray, log_stay: FloatArray | None) -> sparse.csr_matrix:
+        """Sparse features Φ of rows, level after level.
+
+        Parameters
+        ----------
+        node : ndarray of shape (N, M), int32
+            Node of each row in each tree at the last lifetime, or below it.
+        log_stay : ndarray of shape (N, M, L) or None
+            Log-probability that the row lies in its cell; None where it is 0 for all.
+        """
+        n_rows, n_trees = node.shape
+        n_levels = self.n_levels
+        if node.size * n_levels > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"{n_rows} rows × {n_trees} trees × {n_levels} lifetimes are more non-zeros than "
+                "int32 indices can count. Transform in batches of rows."
+            )
+        column = np.empty((n_rows, n_levels, n_trees), np.int32)
+        data = np.empty((n_rows, n_levels, n_trees))
+        for level, value in enumerate(self.values):
+            column[:, level] = self.column[level][node]
+            column[:, level] += np.int32(self.offset[level])
+            data[:, level] = value
+            if log_stay is not None:
+                data[:, level] *= np.exp(log_stay[:, :, level])
+        indptr = np.arange(0, column.size + 1, n_levels * n_trees, dtype=np.int32)
+        shape = n_rows, self.n_features
+        Phi = sparse.csr_matrix((data.ravel(), column.ravel(), indptr), shape=shape)
+        if log_stay is not None and not data.all():
+            Phi.eliminate_zeros()
+        return Phi
+
+    def check(self, trees: Trees) -> None:
+        """Raise ValueError unless these can be the cells of ``trees``."""
+        n_levels, (n_nodes, n_trees) = self.n_levels, (trees.time.size, trees.n_trees)
+        shapes = (self.lifetimes.shape, self.weights.shape, self.column.shape, self.per_tree.shape)
+        if shapes != ((n_levels,), (n_levels,), (n_levels, n_nodes), (n_levels, n_trees)):
+            raise ValueError(f"The arrays of the levels have shapes {shapes}.")
+        if n_levels == 0 or not (np.diff(self.lifetimes) > 0).all():
+            raise ValueError("The lifetimes of the levels do not increase.")
+        if not 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= trees.lifetime:
+            raise ValueError("A level's lifetime is negative or beyond that of the trees.")
+        if not (np.isfinite(self.weights) & (self.weights > 0)).all():
+            raise ValueError("The weights of the levels are not positive numbers.")
+        for lifetime, column, per_tree in zip(
+            self.lifetimes, self.column, self.per_tree, strict=True
+        ):
+            cut = (trees.time <= lifetime) & np.isfinite(trees.time)
+            if ((column < 0) != cut).any():
+                raise ValueError("Cells and cuts of a level disagree.")
+            inside = np.flatnonzero((column >= 0) & (trees.parent >= 0))
+            parent = column[trees.parent[inside]]
+            if ((parent >= 0) & (parent != column[inside])).any():
+                raise ValueError("A node lies in another cell than its parent.")
+            roots = trees.root[trees.root >= 0]
+            top = np.concatenate([roots[column[roots] >= 0], inside[parent < 0]])
+            if not np.array_equal(np.sort(column[top]), np.arange(per_tree.sum())):
+                raise ValueError("The cells of a level are not numbered one by one.")
+            if not np.array_equal(np.bincount(trees.tree[top], minlength=n_trees), per_tree):
+                raise ValueError("The number of cells of a tree is wrong.")
+
+
+def check_lifetimes(lifetime: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
+    """Return increasing lifetimes and their weights of sum 1.
+
+    ``lifetime`` is a number, several, or a frozen scipy distribution, of which quantiles are taken.
+    """
+    if hasattr(lifetime, "ppf"):
+        if weights is not None:
+            raise ValueError("A distribution of lifetimes has its own weights: pass weights=None.")
+        lifetime = lifetime.ppf((np.arange(DISTRIBUTION_LEVELS) + 0.5) / DISTRIBUTION_LEVELS)
+    lifetimes = np.atleast_1d(np.asarray(lifetime, dtype=np.float64))
+    if lifetimes.ndim != 1 or lifetimes.size == 0 or not (lifetimes >= 0).all():
+        raise ValueError(f"lifetime must be one or more numbers, not negative, got {lifetime!r}.")
+    if not (np.diff(lifetimes) > 0).all():
+        raise ValueError(f"Several lifetimes must increase, got {lifetime!r}.")
+    if weights is None:
+        return lifetimes, np.full(lifetimes.size, 1.0 / lifetimes.size)
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != lifetimes.shape or not (np.isfinite(w) & (w > 0)).all():
+        raise ValueError(
+            f"weights must be {lifetimes.size} positive numbers, one for each lifetime, got "
+            f"{weights!r}."
+        )
+    return lifetimes, w / w.sum()
+
+
+def grow_trees(
+    rows: FloatArray,
+    lifetime: float,
+    n_trees: int,
+    seed: int,
+    max_cells: int | None,
+    n_jobs: int | None,
+) -> tuple[Trees, IntArray]:
+    """Grow trees to a lifetime, or to the bound on cells; return them and the leaf of each row."""
+    check_budget(max_cells, n_trees)
+    growth = Growth(rows, n_trees, seed, n_jobs)
+    if max_cells is None:
+        growth.advance(lifetime)
+        return growth.freeze(lifetime)
+    end = growth.advance_within(lifetime, max_cells)
+    if end < lifetime:
+        warnings.warn(
+            f"max_cells={max_cells} was reached before lifetime={lifetime:.6g}: the trees stop at "
+            f"lifetime_={end:.6g} and their kernel is that much wider. Raise max_cells, or lower "
+            "lifetime or n_estimators.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return growth.freeze(end)
+
+
+def reached_levels(trees: Trees, lifetimes: FloatArray, weights: FloatArray) -> Levels:
+    """Return the levels of lifetimes; those that the trees did not reach are put at their end."""
+    reached, place = np.unique(np.minimum(lifetimes, trees.lifetime), return_inverse=True)
+    return Levels.of(trees, reached, np.bincount(place, weights))
+
+
+def continue_trees(trees: Trees, levels: Levels, seed: int) -> OnlineTrees:
+    """Return online trees that continue ``trees``, with a rung for each level and for their end."""
+    rungs, column = levels.lifetimes, levels.column
+    if rungs[-1] < trees.lifetime:
+        rungs = np.append(rungs, trees.lifetime)
+        column = np.vstack([column, trees.cells(trees.lifetime).column])
+    return OnlineTrees.from_trees(trees, seed, rungs, column)
+
+
+def online_levels(online: OnlineTrees, rungs: slice, weights: FloatArray | None = None) -> Levels:
+    """Return the present cells of online trees at some of their rungs, equally weighted by default.
+
+    The arrays are views: they stay valid until the next rows come.
+    """
+    lifetimes = online.rungs[rungs]
+    if weights is None:
+        weights = np.full(lifetimes.size, 1.0 / lifetimes.size)
+    return Levels(lifetimes, weights, online.column[rungs], online.n_cells_per_tree[rungs])
