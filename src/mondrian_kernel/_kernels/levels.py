@@ -95,19 +95,21 @@ def gather(cells, first, begin, end, W, out):
 
 
 @njit(cache=True, nogil=True)
-def count_matches(cells, first, group, weight, begin, end, out):
+def count_matches(codes, weight, begin, end, out):
     """Add Σ_l weight[l] · (trees in which two rows share a cell) to ``out`` (N, N).
 
-    Rows ``begin:end`` of the lower triangle, and their mirror image. Trees are taken one by one.
+    ``codes`` int32 (L, M, N) are the cells of rows at each level. Rows ``begin:end`` of the lower
+    triangle, and their mirror image.
     """
-    n_trees, n_levels = cells.shape[0], group.shape[0]
-    for m in range(n_trees):
-        for level in range(n_levels):
+    n_levels, n_trees = codes.shape[:2]
+    for level in range(n_levels):
+        w = weight[level]
+        for m in range(n_trees):
+            code = codes[level, m]
             for i in range(begin, end):
-                own = group[level, first[m] + cells[m, i]]
+                own = code[i]
                 for j in range(i + 1):
-                    if group[level, first[m] + cells[m, j]] == own:
-                        out[i, j] += weight[level]
+                    out[i, j] += w if code[j] == own else 0.0
     for i in range(begin, end):
         for j in range(i):
             out[j, i] = out[i, j]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mondrian_kernel._settings import LEVEL_SHARES, WORK_A_THREAD
+from mondrian_kernel._settings import OPERATOR_SHARES
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
@@ -31,11 +32,13 @@ class LevelOperator:
     leaf : ndarray of shape (N, M), int32
         Leaf of each row in each tree.
     levels : Levels
-        Lifetimes and their weights.
-    sample_weight : ndarray of shape (N,) or None
+        Lifetimes and weights; cells are numbered from left to right, as by :meth:`Levels.of`.
+    sample_weight : ndarray of shape (N,)
         Positive weights s.
-    rows : ndarray of shape (N, D)
-        The rows that the trees were grown on. Only :meth:`kernel_columns` reads them.
+    rows : ndarray of shape (N, D) or None
+        The rows that the trees were grown on, for :meth:`kernel_columns` alone.
+    centre : bool
+        Whether there is an intercept.
     n_jobs : int or None
         Threads; no result depends on it.
     """
@@ -45,32 +48,29 @@ class LevelOperator:
         trees: Trees,
         leaf: IntArray,
         levels: Levels,
-        sample_weight: FloatArray | None,
-        rows: FloatArray,
+        sample_weight: FloatArray,
+        rows: FloatArray | None = None,
         *,
         centre: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self.levels, self.centre, self.n_jobs, self._rows = levels, centre, n_jobs, rows
-        n_rows = leaf.shape[0]
-        self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
-        self.root_weight: FloatArray = np.sqrt(self.sample_weight)
-        self.total_weight = float(self.sample_weight.sum())
+        self.centre, self.n_jobs = centre, n_jobs
+        self._rows, self._levels, self._level_weights = rows, levels, levels.weights
+        self.sample_weight = sample_weight
+        self.root_weight: FloatArray = np.sqrt(sample_weight)
+        self.total_weight = float(sample_weight.sum())
         self.mean_direction: FloatArray = self.root_weight / np.sqrt(self.total_weight)
         finest, per_tree = levels.column[-1], levels.per_tree[-1]
+        top = np.flatnonzero(trees.top_nodes(finest))
+        node = np.empty(top.size, np.int64)
+        node[finest[top]] = top
         self._first = np.concatenate([[0], np.cumsum(per_tree)])
-        # Finest cells are renumbered from left to right, tree by tree: coarser ones are runs.
-        order = trees.left_to_right()
-        top = order[finest[order] >= 0]
-        top = top[np.diff(finest[top], prepend=-1) != 0]
-        place = np.empty(top.size, np.int32)
-        place[finest[top]] = np.arange(top.size, dtype=np.int32)
-        self._original = finest[top]
-        self._group = np.ascontiguousarray(levels.column[:, top])
+        self._group = np.ascontiguousarray(levels.column[:, node])
+        if np.any(self._group[:, 1:] < self._group[:, :-1]):
+            raise ValueError("The cells of a level are not numbered from left to right.")
         small = per_tree.max() <= np.iinfo(np.uint16).max
-        local = place[finest[leaf]].T - self._first[:-1, None]
+        local = finest[leaf].T - self._first[:-1, None]
         self._cells = np.ascontiguousarray(local, dtype=np.uint16 if small else np.int32)
-        self._weight = levels.weights / trees.n_trees
 
     @property
     def n_rows(self) -> int:
@@ -80,12 +80,134 @@ class LevelOperator:
     @property
     def n_cells(self) -> int:
         """Number of cells of all levels, the number of features."""
-        return self.levels.n_features
+        return self._levels.n_features
 
     def with_weights(self, weights: FloatArray) -> LevelOperator:
         """Return the same cells with other weights of the levels, which need not sum to 1."""
-        other = object.__new__(LevelOperator)
-        for name, value in vars(self).items():
-            setattr(other, name, value)
-        other._weight = weights / self._cells.shape[0]
+        other = copy.copy(self)
+        other._level_weights = weights
         return other
+
+    def centred(self, V: FloatArray) -> FloatArray:
+        """Apply H to the columns of V, in place."""
+        if self.centre:
+            V -= np.outer(self.mean_direction, self.mean_direction @ V)
+        return V
+
+    def gram(self, V: FloatArray) -> FloatArray:
+        """Product with the centred kernel matrix, ``K V``."""
+        from mondrian_kernel._kernels.levels import gram
+
+        weight = self._level_weights / self._cells.shape[0]
+        right = self.root_weight[:, None] * self.centred(V.copy())
+        table = self._cells, self._first, self._group, weight
+        out = self._added(lambda a, b, part: gram(*table, a, b, right, part), right.shape)
+        out *= self.root_weight[:, None]
+        return self.centred(out)
+
+    def gram_of_levels(self, v: FloatArray) -> FloatArray:
+        """Products of one vector with the matrix of each level alone, not centred, (N, L)."""
+        sums = self._fine_sums(v[:, None])[:, 0]
+        each = np.stack([np.bincount(g, sums)[g] for g in self._group], axis=1)
+        return self._fine_gather(each) / self._cells.shape[0]
+
+    def scatter(self, V: FloatArray) -> FloatArray:
+        """Product ``Φᵀ V`` for V (N, k), (F, k), not centred."""
+        sums = self._fine_sums(V)
+        parts = [
+            value * _sums_by_group(group, sums)
+            for value, group in zip(self._values, self._group, strict=True)
+        ]
+        return np.concatenate(parts)
+
+    def gather(self, W: FloatArray) -> FloatArray:
+        """Product ``Φ W`` for W (F, k), (N, k), not centred."""
+        offset = self._levels.offset
+        each = zip(self._values, self._group, pairwise(offset), strict=True)
+        return self._fine_gather(sum(value * W[a:b][group] for value, group, (a, b) in each))
+
+    @property
+    def _values(self) -> FloatArray:
+        values: FloatArray = np.sqrt(self._level_weights / self._cells.shape[0])
+        return values
+
+    def _fine_sums(self, V: FloatArray) -> FloatArray:
+        from mondrian_kernel._kernels.levels import scatter
+
+        right = self.root_weight[:, None] * V
+        out = np.zeros((int(self._first[-1]), V.shape[1]))
+
+        def run(begin: int, end: int) -> None:
+            scatter(self._cells, self._first, begin, end, right, out)
+
+        in_threads(run, self._cells.shape[0], self.n_jobs, work=self._cells.size)
+        return out
+
+    def _fine_gather(self, W: FloatArray) -> FloatArray:
+        from mondrian_kernel._kernels.levels import gather
+
+        W = np.ascontiguousarray(W)
+        shape = self.n_rows, W.shape[1]
+        table = self._cells, self._first
+        out = self._added(lambda a, b, part: gather(*table, a, b, W, part), shape)
+        out *= self.root_weight[:, None]
+        return out
+
+    def _added(
+        self, product: Callable[[int, int, FloatArray], None], shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Add up a product over fixed shares of the trees, in order: threads change nothing."""
+        n_trees = self._cells.shape[0]
+        edges = np.unique(np.linspace(0, n_trees, OPERATOR_SHARES + 1).astype(int)).tolist()
+        shares = list(pairwise(edges))
+        parts = np.zeros((len(shares), *shape))
+
+        def run(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                product(*shares[k], parts[k])
+
+        in_threads(run, len(shares), self.n_jobs, work=2 * self._cells.size)
+        total: FloatArray = parts.sum(axis=0) if len(shares) > 1 else parts[0]
+        return total
+
+    def kernel_matrix(self) -> FloatArray:
+        """Dense centred kernel matrix, (N, N)."""
+        from mondrian_kernel._kernels.levels import count_matches
+
+        n, weight = self.n_rows, self._level_weights / self._cells.shape[0]
+        codes = np.stack([group[self._first[:-1, None] + self._cells] for group in self._group])
+        K = np.zeros((n, n))
+
+        def run(begin: int, end: int) -> None:
+            count_matches(codes, weight, begin, end, K)
+
+        in_threads(run, n, self.n_jobs, work=n * codes.size / 16)
+        K *= self.root_weight
+        K *= self.root_weight[:, None]
+        if self.centre:
+            u = self.mean_direction
+            Ku = K @ u
+            K += np.outer(u, (u @ Ku) * u - Ku) - np.outer(Ku, u)
+        return K
+
+    def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
+        """Columns of the expected kernel Σ_l w_l exp(-λ_l d), not centred, (N, len(some)).
+
+        They stand for those of the trees in a preconditioner, at a cost that does not grow with
+        the number of trees.
+        """
+        if self._rows is None:
+            raise ValueError("This operator was made without the rows.")
+        distance = cdist(self._rows, self._rows[some], "cityblock")
+        K = np.zeros_like(distance)
+        for lifetime, weight in zip(self._levels.lifetimes, self._level_weights, strict=True):
+            K += weight * np.exp(-lifetime * distance)
+        K *= self.root_weight[some]
+        K *= self.root_weight[:, None]
+        return K
+
+
+def _sums_by_group(group: IntArray, sums: FloatArray) -> FloatArray:
+    """Sum rows of ``sums`` over runs of equal numbers, which ascend one by one."""
+    total: FloatArray = np.add.reduceat(sums, np.flatnonzero(np.diff(group, prepend=-1)), axis=0)
+    return total

@@ -106,26 +106,23 @@ class FittedModel:
         """Scores of rows, and in a last column φ(x)ᵀφ(x), which is 1 for a fitted row."""
         from mondrian_kernel._kernels.scores import level_scores
 
-        t, levels = self.trees, self.levels
-        column = levels.column
-        if levels.n_levels > 1:
-            column = column + levels.offset[:-1, None].astype(np.int32)
-            column[levels.column < 0] = -1
+        levels, arrays = self.levels, tuple(self.trees.nodes)
         rows, W = X / self.scale, np.ascontiguousarray(self.cell_weights)
         out = np.zeros((rows.shape[0], self.n_outputs + 1))
 
         def run(begin: int, end: int) -> None:
             level_scores(
                 rows[begin:end],
-                t.kernel_arrays,
+                arrays,
                 levels.lifetimes,
-                column,
+                levels.column,
+                levels.offset,
                 levels.values,
                 W,
                 out[begin:end],
             )
 
-        in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * t.n_trees)
+        in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * levels.n_trees)
         out[:, :-1] += self.intercept
         return out
 
