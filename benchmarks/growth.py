@@ -6,8 +6,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks import data
 from benchmarks.measure import best_of, in_child, peak_mb, slope
 from mondrian_kernel import MondrianFeatures, lifetime_path
-from mondrian_kernel._linear.dense import dense_scores
-from mondrian_kernel._linear.design import flat_design
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import dense_scores
 from mondrian_kernel._trees.growth import Growth
 
 SMALL = {"N": 300, "M": 5, "D": 2, "C": 60}
@@ -31,7 +31,7 @@ def sampling(N, M, D, seed, repeats):
 def design_of(X, n_trees, lifetime, seed):
     features = MondrianFeatures(lifetime, n_trees, random_state=seed, n_jobs=1)
     columns = features.fit_transform(X).indices.reshape(len(X), n_trees)
-    return flat_design(np.ascontiguousarray(columns), features.n_cells_, n_jobs=1)
+    return CellOperator(np.ascontiguousarray(columns), features.n_cells_, n_jobs=1)
 
 
 def product(N, M, D, seed, repeats):
@@ -53,7 +53,7 @@ def factor(C, seed, repeats):
     end = growth.advance_within(np.inf, C)
     trees, leaf = growth.freeze(end)
     cells = trees.cells(end)
-    design = flat_design(cells.column[leaf], cells.total, n_jobs=1)
+    design = CellOperator(cells.column[leaf], cells.total, n_jobs=1)
     Y, alphas = (y - y.mean())[:, None] * design.root_weight[:, None], np.logspace(-2, 1, 10)
     before = peak_mb()
     (times,) = best_of(repeats, lambda: dense_scores(design, Y, alphas))

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import data
 from benchmarks.measure import best_of, clocked
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, lifetime_path
-from mondrian_kernel._linear.design import Design
+from mondrian_kernel._linear.cell_operator import CellOperator
 
 SHOWN = 8
 
@@ -64,21 +64,21 @@ class ProductBytes:
     """
 
     def __enter__(self):
-        self.total, self.products, self._gram = 0, 0, Design.gram
+        self.total, self.products, self._gram = 0, 0, CellOperator.gram
 
         def gram(design, V):
-            runs = design._runs
+            runs = design._runs.table
             panels = -(-V.shape[1] // 8)
             tables = runs.joint.nbytes + runs.before.nbytes + runs.cell.nbytes
             self.total += panels * 2 * (tables + 8 * 8 * design.n_rows)
             self.products += 1
             return self._gram(design, V)
 
-        Design.gram = gram
+        CellOperator.gram = gram
         return self
 
     def __exit__(self, *_):
-        Design.gram = self._gram
+        CellOperator.gram = self._gram
 
 
 def jobs(split, n_trees, seed):

@@ -7,10 +7,10 @@ from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
-from mondrian_kernel._linear.dense import dense_scores
-from mondrian_kernel._linear.design import Design
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import dense_scores
 from mondrian_kernel._linear.lanczos import lanczos_scores
-from mondrian_kernel._linear.solve import centred_targets
+from mondrian_kernel._linear.scores import centred_targets
 from mondrian_kernel._trees.growth import Growth
 
 ALPHAS = np.array([1e-3, 1e-2, 0.3, 5.0])
@@ -26,7 +26,14 @@ class Problem(NamedTuple):
     weight: np.ndarray | None
 
     def design(self, centre, n_jobs=None):
-        return Design(self.cells, self.groups, self.weight, centre=centre, n_jobs=n_jobs)
+        return CellOperator(
+            self.cells,
+            len(self.groups),
+            groups=self.groups,
+            sample_weight=self.weight,
+            centre=centre,
+            n_jobs=n_jobs,
+        )
 
     def Phi(self, level=-1):
         """Indicator features over √M, entry by entry, without weights."""
@@ -66,11 +73,13 @@ def mondrian_problem(n_rows, n_trees, lifetimes, *, n_dims=2, seed=0):
     return Problem(np.ascontiguousarray(cells), groups, y[:, None], None)
 
 
-def lanczos(problem, centre, tol=1e-10, seed=0):
+def lanczos(problem, centre, tol=1e-10, seed=0, **options):
     """Scores and duals of every level without a matrix."""
     design = problem.design(centre)
     rng = np.random.default_rng([seed, 1])  # not the stream that made the rows
-    return lanczos_scores(design, centred_targets(design, problem.Y)[0], ALPHAS, tol, rng)
+    return lanczos_scores(
+        design, centred_targets(design, problem.Y)[0], ALPHAS, tol, rng, **options
+    )
 
 
 def dense(problem, centre):

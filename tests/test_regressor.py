@@ -4,6 +4,7 @@ import pickle
 import re
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,14 +24,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-import mondrian_kernel._linear.sampled_variance
-import mondrian_kernel._linear.solve
 import mondrian_kernel._path.choose
 import mondrian_kernel.regressor
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
-from mondrian_kernel._linear.design import flat_design
-from mondrian_kernel._linear.sampled_variance import SampledVariance
-from mondrian_kernel._linear.solve import solve
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import solve
+from mondrian_kernel._linear.variance import SampledVariance
 from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA
@@ -404,17 +403,18 @@ def test_without_a_factor(monkeypatch, weighted):
     new = problem(50, seed=6)[0]
     weight = np.random.default_rng(7).integers(1, 4, size=600) * 1.0 if weighted else None
     dense = regressor(n_estimators=60).fit(rows, targets, weight)
-    monkeypatch.setattr(mondrian_kernel.regressor, "DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel._linear.solve, "DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel._linear.sampled_variance, "SAMPLE", 300)
+    few = partial(SampledVariance, n_sample=300)
+    monkeypatch.setattr(mondrian_kernel.regressor, "VARIANCE_DENSE_SIZE", 0)
+    monkeypatch.setattr(mondrian_kernel.regressor, "solve", partial(solve, dense_size=0))
+    monkeypatch.setattr(mondrian_kernel.regressor, "SampledVariance", few)
     free = regressor(n_estimators=60).fit(rows, targets, weight)
     mean, std = free.predict(new, return_std=True)
     assert_allclose(mean, dense.predict(new), atol=1e-5)
     assert_allclose(free.signal_variance_, dense.signal_variance_)
 
     cells = free.features_.apply(rows / free.scale_)
-    design = flat_design(cells, free.features_.n_cells_, weight)
-    sampled = SampledVariance(design, ALPHA)
+    design = CellOperator(cells, free.features_.n_cells_, sample_weight=weight)
+    sampled = few(design, ALPHA)
     v = sampled(free.features_.transform(new / free.scale_))
     assert_allclose(std, np.sqrt(free.signal_variance_ * (v + ALPHA)))
     errors = sampled.standard_errors(solve(design, targets[:, None], ALPHA).dual)

@@ -19,6 +19,76 @@ SPARE_NODES = 64
 
 # --- _linear: operators and solvers -------------------------------------------------------------
 
+# Products with the cells of trees.
+RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
+RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache
+RUN_SHARES = 4  # sums over so many shares of the runs are added in order, whatever the threads
+GRAM_GROUPS = 8  # the same for groups of trees whose values differ
+PANEL_NUMBERS = 2**24  # numbers held at once for a block of columns, 128 MB
+KERNEL_ROWS = 256  # rows of a kernel matrix changed at once; the matrix may fill the memory
+
+# Dense factors, by their size min(C, N).
+FIT_DENSE_SIZE = 2000  # beyond, conjugate gradients are faster than one Cholesky factor
+LOG_DET_DENSE_SIZE = 8000  # 512 MB, for one number
+VARIANCE_DENSE_SIZE = 10_000  # 800 MB, made once and kept for all predictions
+ONE_THREAD_SIZE = 1500  # below, the threads of a BLAS mostly wait for each other
+FEW_ALPHAS = 5  # so many Cholesky factors take the time of one eigendecomposition
+
+# Conjugate gradients.
+GRADIENT_STEPS = 2000  # most steps of a ridge fit
+GRADIENT_TOL = 1e-7  # relative residual of a ridge fit
+NYSTROEM_ROWS = 400  # rows of the preconditioner: more cost as much as the steps they save
+NYSTROEM_NUMBERS = 40_000_000  # numbers of the preconditioner at most, 320 MB
+
+# Lanczos.
+KRYLOV_STEPS = 1000  # most steps; a warning says where they were too few
+KRYLOV_BLOCK = 32  # vectors of the basis that are added to the solutions at once
+SINGLE_PRECISION_TOL = 1e-5  # tolerance from which on the basis is kept in single precision
+LOG_PIECE = 1.2  # length in ln s of a piece of the integral; eight nodes leave only rounding
+PROBE_EXACT_ROWS = 500  # up to so many rows diagonals are exact, from each unit vector
+UNIT_VECTORS_AT_ONCE = 64
+PROBE_NUMBERS = 8000  # random vectors times rows; between the two bounds below
+PROBES_LEAST, PROBES_MOST = 2, 16
+PROBE_BIN = 32  # rows whose noisy diagonals are smoothed together
+PATH_PROBE_TOL = 0.3  # relative residual along a path: few random vectors are noisier than that
+FIT_PROBES = 8  # random vectors for one fit
+ONE_FIT_PROBE_TOL = 1e-2  # their relative residual
+
+# Predictive variance.
+VARIANCE_RTOL = 1e-6  # relative error of a variance by conjugate gradients
+VARIANCE_SAMPLE_ROWS = 8000  # rows of the sample above VARIANCE_DENSE_SIZE, a factor of 512 MB
+VARIANCE_CHECK_ROWS = 2000  # rows outside the sample that correct it
+VARIANCE_ODDS = (1e-6, 1e2)  # bounds on the correction
+
+# Newton's method.
+NEWTON_PRODUCTS = 5000  # most products of one inner solve
+NEWTON_FORCING = 0.1  # at most this part of the squared gradient is left by an inner solve
+NEWTON_SHARE = 0.3  # of the tolerance, for what an inner solve leaves
+ARMIJO = 1e-4  # part of the expected decrease that a step must achieve
+SHORTEST_STEP = 1e-8  # step length below which only rounding is left
+INTERCEPT_STEPS = 20  # most steps of the intercept alone
+INTERCEPT_TOL = 1e-13  # relative to the sum of the weights, and of the objective: rounding
+OBJECTIVE_FLOOR = 1e-12  # an objective below this part of the first is 0 up to rounding
+
+# Hinge loss, dual coordinate descent.
+HINGE_PASSES = 100  # most passes of a round
+HINGE_FIRST_VIOLATION = 0.1  # at which the first round stops
+HINGE_TIGHTENING = 0.3  # factor of the violation from round to round
+
+# Stochastic gradients.
+SGD_POWER = {"squared": 0.75, "log_loss": 0.75, "hinge": 1.0}  # decay of the steps; 1: Pegasos
+SGD_AVERAGE_DEGREE = 1.0  # iterate t weighs (t + 1)^degree in the average
+
+# Ridge after every cut.
+SWEEP_CUTS = 32  # cuts swept together: 64 columns of 5000 cells fill a cache
+CUT_BLOCK_LEAST, CUT_BLOCK_MOST = 16, 1024  # cuts of one low-rank update
+CELLS_PER_CUT = 4  # size of the factor for each cut of an update, within these bounds
+LEVERAGE_SAMPLE = 4  # rows whose leverages are checked after each update
+FRESH_DRIFT = 4.0  # an update may drift so many times as far as a solution by a fresh factor
+LDL_PANEL = 48  # columns of a blocked LDLᵀ
+ROW_TREE_ORDERS = 8  # sorted orders of the rows in which neighbours are sought
+ROW_TREE_KEYS = 48  # partitions by which an order is sorted
+
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
 

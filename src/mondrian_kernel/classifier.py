@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.classes import (
     announced_classes,
     check_classes,
@@ -21,6 +21,7 @@ from mondrian_kernel._linear.classes import (
     weigh_classes,
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
+from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._model.relevance import scale_and_relevance
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.model import (
@@ -217,11 +218,10 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs)
         leaf = features._grow(rows, seed)
-        fit = minimise(
-            features._cells.column[leaf], None, features.n_cells_,
-            encode(labels, classes.size, self.loss), self.loss, alpha,
-            sample_weight=weight, tol=_TOL, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        cells, n_cells = features._cells.column[leaf], features.n_cells_
+        operator = CellOperator(cells, n_cells, centre=False, n_jobs=self.n_jobs)
+        Y = encode(labels, classes.size, self.loss)
+        fit = minimise(operator, Y, self.loss, alpha, sample_weight=weight, tol=_TOL)
         self.classes_, self.path_ = classes, path
         self.scale_, self.relevance_ = scale, relevance
         self.features_, self.lifetime_, self.alpha_ = features, features.lifetime_, alpha

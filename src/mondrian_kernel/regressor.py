@@ -14,13 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel._linear.design import Design, flat_design
-from mondrian_kernel._linear.left_out import standard_loo_errors
-from mondrian_kernel._linear.log_det import log_det
-from mondrian_kernel._linear.sampled_variance import SampledVariance
-from mondrian_kernel._linear.scores import evidences
-from mondrian_kernel._linear.solve import centred_targets, solve
-from mondrian_kernel._linear.variance import DENSE_SIZE, PredictiveVariance, signal_variance
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import log_det, solve, standard_loo_errors
+from mondrian_kernel._linear.scores import centred_targets, evidences, signal_variance
+from mondrian_kernel._linear.variance import PredictiveVariance, SampledVariance
 from mondrian_kernel._model.relevance import scale_and_relevance
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.model import check_new
@@ -33,6 +30,7 @@ from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, wi
 from mondrian_kernel._path.progress import Verbose
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 
@@ -302,13 +300,20 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         design, alphas = self._design(), np.array([self.alpha_])
         n = design.total_weight - design.centre
         determinant = np.array([log_det(design, self.alpha_)])
-        return float(evidences(design, n * self._signal[:, None], determinant, alphas)[0][0])
-
-    def _design(self) -> Design:
-        features = self.features_
-        return flat_design(
-            features._cells.column[self._leaf], features.n_cells_, self._weight, n_jobs=self.n_jobs
+        profiled, _ = evidences(
+            n * self._signal[:, None],
+            determinant,
+            alphas,
+            n_rows=design.n_rows,
+            total_weight=design.total_weight,
+            centre=design.centre,
         )
+        return float(profiled[0])
+
+    def _design(self) -> CellOperator:
+        features = self.features_
+        cells, n_cells = features._cells.column[self._leaf], features.n_cells_
+        return CellOperator(cells, n_cells, sample_weight=self._weight, n_jobs=self.n_jobs)
 
     def at(self, lifetime: float) -> MondrianKernelRegressor:
         """Return the same trees fitted at another, smaller lifetime.
@@ -451,7 +456,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         bars: _Bars | None = self.__dict__.get("_bars")
         if bars is None:
             design = self._design()
-            if min(design.n_rows, self.features_.n_cells_) <= DENSE_SIZE:
+            if min(design.n_rows, self.features_.n_cells_) <= VARIANCE_DENSE_SIZE:
                 exact = PredictiveVariance(design, self.alpha_)
                 errors = standard_loo_errors(design, self._Y, self.alpha_, exact)
                 bars = exact, errors, self._weight

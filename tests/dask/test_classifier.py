@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import MondrianKernelClassifier
-from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
@@ -68,10 +69,9 @@ def test_fit_is_that_in_one_place(loss, n_classes, class_weight):
 def test_logistic_loss_to_any_tolerance(n_classes):
     features = MondrianFeatures(1.0, 10, random_state=0).fit(ROWS)
     labels, weight = np.minimum(LABELS, n_classes - 1), 1.0 + WEIGHTS
-    exact = minimise(
-        features.apply(ROWS), None, features.n_cells_, encode(labels, n_classes, "log_loss"),
-        "log_loss", 0.2, sample_weight=weight, tol=1e-12,
-    )  # fmt: skip
+    rows = CellOperator(features.apply(ROWS), features.n_cells_, centre=False)
+    Y = encode(labels, n_classes, "log_loss")
+    exact = minimise(rows, Y, "log_loss", 0.2, sample_weight=weight, tol=1e-12)
     target = Encoded(np.arange(n_classes), np.ones(n_classes), "log_loss")
     blocks = Blocks(in_blocks(ROWS), in_blocks(labels), in_blocks(weight))
     cells = CellBlocks(blocks, features, target, keep=True)

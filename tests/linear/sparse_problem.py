@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from mondrian_kernel._linear import newton
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
 
 LOSSES = ("squared", "log_loss", "hinge")
@@ -16,6 +18,16 @@ def features(n_rows=60, n_slots=5, per_slot=6, with_values=False, seed=0):
     Phi = np.zeros((n_rows, n_slots * per_slot))
     np.put_along_axis(Phi, cells, n_slots**-0.5 if values is None else values, axis=1)
     return cells, values, Phi.shape[1], Phi
+
+
+def rows_of(cells, values, n_cells, n_jobs=None):
+    """Return the operator of rows that losses take."""
+    return CellOperator(cells, n_cells, values=values, centre=False, n_jobs=n_jobs)
+
+
+def minimise(cells, values, n_cells, Y, loss, alpha, n_jobs=None, **options):
+    """Minimise a loss over features given by their cells and values."""
+    return newton.minimise(rows_of(cells, values, n_cells, n_jobs), Y, loss, alpha, **options)
 
 
 def targets(Phi, loss, n_classes, seed=1):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mondrian_kernel._linear import cut_sweep as module
-from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, coef_after, every_cut
-from mondrian_kernel._linear.row_tree import row_tree
+from mondrian_kernel._linear import every_cut as module
+from mondrian_kernel._linear.cut_factor import coef_after
+from mondrian_kernel._linear.cut_update import row_tree
+from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, every_cut
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.sequence import CutSequence, cut_sequence
 

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from linear.sparse_problem import features, targets
-from mondrian_kernel._linear.batch import minimise
+from linear.sparse_problem import features, minimise, rows_of, targets
 from mondrian_kernel._linear.hinge import best_intercept, dual_value
-from mondrian_kernel._linear.loss_design import Design
 from mondrian_kernel._linear.losses import value
 
 
@@ -25,7 +23,7 @@ def test_dual_value_is_below_the_optimum_wherever_it_is_taken():
     cells, _, n_cells, Phi = features()
     _, Y = targets(Phi, "hinge", 3)
     found = minimise(cells, None, n_cells, Y, "hinge", 0.1, tol=1e-9)
-    design, rng = Design(cells, None, n_cells), np.random.default_rng(0)
+    design, rng = rows_of(cells, None, n_cells), np.random.default_rng(0)
     for scale in (0.1, 1.0, 5.0):
         A = rng.uniform(0.0, scale, size=Y.shape)
         assert dual_value(design, Y, A, 0.1) <= found.objective

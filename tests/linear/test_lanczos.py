@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-import mondrian_kernel._linear.krylov as krylov_module
-from mondrian_kernel._linear.krylov import krylov
-from mondrian_kernel._linear.solve import centred_targets, weights
+from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel._linear.lanczos import krylov
+from mondrian_kernel._linear.scores import centred_targets, weights
 from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
 
 
@@ -59,6 +59,6 @@ def test_column_of_zeros_has_zero_duals():
 
 def test_warns_where_steps_were_not_enough(monkeypatch):
     problem = mondrian_problem(250, 40, LIFETIMES)
-    monkeypatch.setattr(krylov_module, "MAX_STEPS", 5)
+    monkeypatch.setattr(module, "KRYLOV_STEPS", 5)
     with pytest.warns(ConvergenceWarning, match=r"after 5 steps.*alpha=0.001"):
         lanczos(problem, True, tol=1e-3)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import eigh
 
-from mondrian_kernel._linear.log_quadrature import first_log
+from mondrian_kernel._linear.lanczos import first_log
 
 
 def by_eigenvalues(a, b, alphas):

@@ -1,20 +1,19 @@
 """Diagonals and determinants by random vectors: within what they claim."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.linalg import hadamard
 
-import mondrian_kernel._linear.lanczos as lanczos_module
-from mondrian_kernel._linear import probes
+import ridge_problem
+from mondrian_kernel._linear import lanczos as module
 from mondrian_kernel._linear.lanczos import lanczos_scores
-from mondrian_kernel._linear.solve import centred_targets
-from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
+from mondrian_kernel._linear.scores import centred_targets
+from ridge_problem import ALPHAS, LIFETIMES, dense, mondrian_problem, random_problem
 
-
-@pytest.fixture(autouse=True)
-def _few_rows_by_random_vectors_too(monkeypatch):
-    monkeypatch.setattr(lanczos_module, "EXACT_ROWS", 0)
+lanczos = partial(ridge_problem.lanczos, exact_rows=0)  # by random vectors though rows are few
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -71,14 +70,13 @@ class Hadamard:
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_estimates_are_exact_with_a_complete_set_of_probes(centre, weighted, monkeypatch):
-    monkeypatch.setattr(probes, "_BIN", 1)
-    monkeypatch.setattr(lanczos_module, "_PROBE_TOL", 1e-12)
+    monkeypatch.setattr(module, "PROBE_BIN", 1)
     problem = random_problem(16, weighted=weighted, n_outputs=2)
     if weighted:  # so much that its neighbours hardly matter
         problem.weight[3] = 300.0
     design = problem.design(centre)
     target, _ = centred_targets(design, problem.Y)
-    fast = lanczos_scores(design, target, ALPHAS, 1e-12, Hadamard())
+    fast = lanczos_scores(design, target, ALPHAS, 1e-12, Hadamard(), exact_rows=0, probe_tol=1e-12)
     for (scores, _), (expected, _) in zip(fast, dense(problem, centre), strict=True):
         assert_allclose(scores.evidence, expected.evidence, rtol=1e-7)
         assert_allclose(scores.evidence_paper, expected.evidence_paper, rtol=1e-7)
@@ -86,4 +84,4 @@ def test_estimates_are_exact_with_a_complete_set_of_probes(centre, weighted, mon
 
 
 def test_probes_grow_fewer_with_the_rows():
-    assert [probes.n_probes(n) for n in (1, 500, 1000, 100_000)] == [16, 16, 8, 2]
+    assert [module.n_probes(n) for n in (1, 500, 1000, 100_000)] == [16, 16, 8, 2]

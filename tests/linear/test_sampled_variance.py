@@ -5,15 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-import mondrian_kernel._linear.sampled_variance as module
 from laws.level import assert_close
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel._linear.dense import kernel_matrix
-from mondrian_kernel._linear.design import flat_design
-from mondrian_kernel._linear.left_out import standard_loo_errors
-from mondrian_kernel._linear.sampled_variance import SampledVariance
-from mondrian_kernel._linear.solve import solve
-from mondrian_kernel._linear.variance import PredictiveVariance
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import solve, standard_loo_errors
+from mondrian_kernel._linear.variance import PredictiveVariance, SampledVariance
+from mondrian_kernel._settings import FIT_PROBES, ONE_FIT_PROBE_TOL
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(size=(900, 2)), RNG.uniform(size=(200, 2))
@@ -24,17 +21,17 @@ CELLS = PHI.indices.reshape(900, 80)
 
 
 @pytest.fixture(params=[(0.1, None, True), (0.01, None, False), (0.1, 3, True)], ids=str)
-def case(request, monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 450)
+def case(request):
     alpha, most, centre = request.param
     weight = None if most is None else RNG.integers(1, most + 1, size=900) * 1.0
-    design = flat_design(CELLS, FEATURES.n_cells_, weight, centre=centre)
-    return alpha, design, SampledVariance(design, alpha), PredictiveVariance(design, alpha)
+    design = CellOperator(CELLS, FEATURES.n_cells_, sample_weight=weight, centre=centre)
+    sampled = SampledVariance(design, alpha, n_sample=450)
+    return alpha, design, sampled, PredictiveVariance(design, alpha)
 
 
 def shares(design, alpha):
     """αG with G the inverse of the kernel matrix plus αI, less the intercept's share."""
-    G = np.linalg.inv(kernel_matrix(design) + alpha * np.eye(design.n_rows))
+    G = np.linalg.inv(design.kernel_matrix() + alpha * np.eye(design.n_rows))
     return alpha * G - design.centre * np.outer(design.mean_direction, design.mean_direction)
 
 
@@ -56,9 +53,9 @@ def test_the_factor_gives_the_mean_share_of_all_rows(case):
     claimed = np.mean(1.0 / (1.0 + design.sample_weight[sampled.rows] * v / alpha))
     B = shares(design, alpha)
     off_diagonal = (B**2).sum() - (np.diag(B) ** 2).sum()
-    standard_error = np.sqrt(2.0 * off_diagonal / module._PROBES) / design.n_rows
+    standard_error = np.sqrt(2.0 * off_diagonal / FIT_PROBES) / design.n_rows
     expected = np.trace(B) / design.n_rows
-    assert_close(claimed, expected, standard_error, bias=module._PROBE_TOL**2)
+    assert_close(claimed, expected, standard_error, bias=ONE_FIT_PROBE_TOL**2)
 
 
 def test_it_is_closer_than_the_sample_alone(case):

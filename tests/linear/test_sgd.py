@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linear.sparse_problem import LOSSES, features, targets
+from linear.sparse_problem import LOSSES, features, minimise, targets
 from mondrian_kernel._kernels.sgd import sgd_pass
-from mondrian_kernel._linear.batch import minimise
 from mondrian_kernel._linear.losses import objective, slope
+from mondrian_kernel._linear.operator import SparseRows
 from mondrian_kernel._linear.sgd import SgdState, inherit
 
 CODES = {"squared": 0, "log_loss": 1, "softmax": 2, "hinge": 3}
@@ -51,10 +51,8 @@ def test_lazy_steps_are_the_dense_steps(loss, n_classes, with_values, decay):
     code = CODES["softmax" if loss == "log_loss" and n_classes > 2 else loss]
     step, power, degree = 0.2, 0.6, 1.5
     for order in orders:
-        sgd_pass(
-            cells, np.empty((0, 0)) if values is None else values, cells.shape[1] ** -0.5, Y, s,
-            order, code, step, power, decay, degree, U, V, b, b_sum, clock,
-        )  # fmt: skip
+        schedule = step, power, decay, degree
+        sgd_pass(SparseRows.of(cells, values), Y, s, order, code, schedule, (U, V, b, b_sum, clock))
     W, b_last, W_mean, b_mean = literal_sgd(Phi, Y, loss, s, orders, step, power, decay, degree)
     assert_allclose(clock[1] * U, W, atol=1e-12)
     assert_allclose(b, b_last, atol=1e-12)
@@ -69,10 +67,8 @@ def test_a_step_touches_only_the_cells_of_its_row():
     U, V = np.full((n_cells, 1), 7.0), np.full((n_cells, 1), 5.0)
     clock = np.array([3.0, 0.5, 0.25, 6.0])
     zero = np.zeros(1)
-    sgd_pass(
-        cells, np.empty((0, 0)), 0.4, Y, np.ones(60), np.array([8]), 0, 0.1, 0.75, 0.01, 1.0,
-        U, V, zero.copy(), zero.copy(), clock,
-    )  # fmt: skip
+    schedule, state = (0.1, 0.75, 0.01, 1.0), (U, V, zero.copy(), zero.copy(), clock)
+    sgd_pass(SparseRows.of(cells), Y, np.ones(60), np.array([8]), 0, schedule, state)
     others = np.setdiff1d(np.arange(n_cells), cells[8])
     assert_array_equal(U[others], 7.0)
     assert_array_equal(V[others], 5.0)

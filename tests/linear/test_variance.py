@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import mondrian_kernel._linear.variance as module
-from mondrian_kernel._linear.solve import centred_targets, solve
-from mondrian_kernel._linear.variance import PredictiveVariance, signal_variance
+from mondrian_kernel._linear.ridge import solve
+from mondrian_kernel._linear.scores import centred_targets, signal_variance
+from mondrian_kernel._linear.variance import PredictiveVariance
 from ridge_problem import random_problem
 
 PROBLEMS = {
@@ -57,11 +58,10 @@ class TestAgainstBruteForce:
         variance = PredictiveVariance(design, alpha)(Phi_new)
         assert_allclose(variance, brute_force(problem, alpha, centre, Phi_new), rtol=1e-9)
 
-    def test_conjugate_gradients_from_above(self, name, centre, alpha, monkeypatch):
-        monkeypatch.setattr(module, "DENSE_SIZE", 0)
+    def test_conjugate_gradients_from_above(self, name, centre, alpha):
         problem, design = PROBLEMS[name], PROBLEMS[name].design(centre).level(-1)
         Phi_new = new_rows(problem)
-        ratio = PredictiveVariance(design, alpha)(Phi_new)
+        ratio = PredictiveVariance(design, alpha, dense_size=0)(Phi_new)
         ratio /= brute_force(problem, alpha, centre, Phi_new)
         assert ratio.min() > 1 - 1e-9
         assert ratio.max() < 1 + 2e-6
@@ -70,34 +70,33 @@ class TestAgainstBruteForce:
 @pytest.mark.parametrize("dense_size", [8000, 0])
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_covariance(name, centre, dense_size, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
+def test_covariance(name, centre, dense_size):
     problem = PROBLEMS[name]
     Phi_new = new_rows(problem)
-    cov = PredictiveVariance(problem.design(centre).level(-1), 0.1).covariance(Phi_new)
+    design = problem.design(centre).level(-1)
+    cov = PredictiveVariance(design, 0.1, dense_size=dense_size).covariance(Phi_new)
     assert_allclose(cov, brute_force_covariance(problem, 0.1, centre, Phi_new), atol=1e-5)
 
 
 @pytest.mark.parametrize("dense_size", [8000, 0])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_blocks_change_nothing(name, dense_size, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
     design, Phi_new = PROBLEMS[name].design(True).level(-1), new_rows(PROBLEMS[name])
-    factor = PredictiveVariance(design, 0.1)
+    factor = PredictiveVariance(design, 0.1, dense_size=dense_size)
     whole = factor(Phi_new)
-    monkeypatch.setattr(module, "_BLOCK", 100)
+    monkeypatch.setattr(module, "PANEL_NUMBERS", 100)
     assert_allclose(factor(Phi_new), whole, rtol=2e-6)
     assert factor(Phi_new[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("dense_size", [8000, 0])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_never_negative_even_where_rounding_rules(name, dense_size, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_SIZE", dense_size)
+def test_never_negative_even_where_rounding_rules(name, dense_size):
     problem = PROBLEMS[name]
     fitted = sparse.csr_matrix(problem.Phi())
     for alpha in (1e-9, 1e-11):
-        variance = PredictiveVariance(problem.design(True).level(-1), alpha)(fitted)
+        design = problem.design(True).level(-1)
+        variance = PredictiveVariance(design, alpha, dense_size=dense_size)(fitted)
         assert variance.min() > 0
         assert variance.max() < 1e-3
 

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._linear.dense import dense_scores
-from mondrian_kernel._linear.design import flat_design
-from mondrian_kernel._linear.left_out import standard_loo_errors
-from mondrian_kernel._linear.solve import centred_targets, solve
-from mondrian_kernel._linear.variance import PredictiveVariance, signal_variance
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import dense_scores
+from mondrian_kernel._linear.ridge import solve, standard_loo_errors
+from mondrian_kernel._linear.scores import centred_targets, signal_variance
+from mondrian_kernel._linear.variance import PredictiveVariance
 from mondrian_kernel._online import exact
 from mondrian_kernel._online.exact import ExactRidge
 from mondrian_kernel._trees.online import OnlineTrees
@@ -47,7 +47,7 @@ def stream(n_trees, lifetime, alpha, sizes, weight):
 def test_equals_a_fit_of_all_rows(n_trees, lifetime, alpha, sizes, weighted):
     weight = WEIGHT if weighted else np.ones(160)
     ridge, cells, n_cells = stream(n_trees, lifetime, alpha, sizes, weight)
-    design = flat_design(cells, n_cells, weight)
+    design = CellOperator(cells, n_cells, sample_weight=weight)
     batch = solve(design, Y, alpha)
     target, _ = centred_targets(design, Y)
     ((scores, _),) = dense_scores(design, target, np.array([alpha]))
@@ -84,7 +84,7 @@ def test_drift_is_noticed_and_mended():
     ridge, cells, n_cells = stream(2, 1.0, 0.1, [100, 60], np.ones(160))
     assert not ridge._is_dual
     ridge._R *= 1.0 + 1e-6
-    batch = solve(flat_design(cells, n_cells), Y, 0.1)
+    batch = solve(CellOperator(cells, n_cells), Y, 0.1)
     assert_allclose(ridge.fit().coef, batch.coef, atol=1e-9)
     assert ridge._fit()[1] < 1e-12
 
@@ -99,7 +99,8 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     for size in sizes:
         model.partial_fit(X[at : at + size], Y[at : at + size], WEIGHT[at : at + size])
         at += size
-    design = flat_design(model.features_.apply(X / model.scale_), model.features_.n_cells_, WEIGHT)
+    cells = model.features_.apply(X / model.scale_)
+    design = CellOperator(cells, model.features_.n_cells_, sample_weight=WEIGHT)
     variance = PredictiveVariance(design, 0.1)
     Phi = model.features_.transform(RNG.uniform(-0.5, 1.5, size=(20, 3)) / model.scale_)
     bars, errors, _ = model._error_bars()

@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, value
+from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._path import loss_path as module
 from mondrian_kernel._path.forest_path import forest_path, join_equal, loo_predictions
 from mondrian_kernel._path.loss_path import loss_path, split
@@ -39,10 +40,9 @@ def test_losses_are_those_of_fits_from_scratch(loss, monkeypatch):
         for a, alpha in enumerate(path.alphas):
             if np.isnan(path.validation_loss[k, a]):
                 continue
-            fit = minimise(
-                features._cells.column[leaf], None, features.n_cells_, Y[fitted], loss, alpha,
-                sample_weight=WEIGHT[fitted], tol=1e-7,
-            )  # fmt: skip
+            cells, n_cells = features._cells.column[leaf], features.n_cells_
+            rows, s = CellOperator(cells, n_cells, centre=False), WEIGHT[fitted]
+            fit = minimise(rows, Y[fitted], loss, alpha, sample_weight=s, tol=1e-7)
             scores = features.transform(X[held_out]) @ fit.W + fit.b
             expected = np.average(value(loss, Y[held_out], scores), weights=WEIGHT[held_out])
             assert_allclose(path.validation_loss[k, a], expected, rtol=5e-3)

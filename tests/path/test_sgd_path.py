@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel._linear.batch import minimise
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, objective, value
+from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._linear.sgd import SgdState
 from mondrian_kernel._path import sgd_path as module
 from mondrian_kernel._path.sgd_path import sgd_path
@@ -86,7 +87,8 @@ def test_many_passes_approach_the_minimum(loss, truth):
     """400 passes over 120 rows leave less than 0.5 % of the objective."""
     path = path_of(loss, truth, n_lifetimes=3, passes=400, alpha=0.5)
     cells, Y = path.features.apply(X), targets(loss, truth(X))
-    best = minimise(cells, None, path.features.n_cells_, Y, loss, 0.5).objective
+    rows = CellOperator(cells, path.features.n_cells_, centre=False)
+    best = minimise(rows, Y, loss, 0.5).objective
     reached = objective(loss, Y, scores_of(path, X), path.coef, 0.5)
     assert best * (1 - 1e-6) <= reached <= best * 1.005
 

@@ -38,11 +38,11 @@ def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
     Phi = sparse.diags(scale) @ matrix(cells, n_cells)
     V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SHARE", share)
-        runs = join_trees(cells, n_cells, scale)
-    assert_allclose(runs.scatter(V, None), Phi.T @ V, atol=1e-12)
-    assert_allclose(runs.gather(W, None), Phi @ W, atol=1e-12)
-    assert_allclose(runs.gram(V, None), Phi @ (Phi.T @ V), atol=1e-11)
+        patch.setattr(module, "RUN_ROW_SHARE", share)
+        runs = join_trees(cells, n_cells)
+    assert_allclose(runs.scatter(V, scale, None), Phi.T @ V, atol=1e-12)
+    assert_allclose(runs.gather(W, scale, None), Phi @ W, atol=1e-12)
+    assert_allclose(runs.gram(V, scale, None), Phi @ (Phi.T @ V), atol=1e-11)
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,7 +50,7 @@ def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
 def test_each_column_joins_cells_in_its_own_way(n_rows, n_trees, n_columns, seed):
     rng = np.random.default_rng(seed)
     cells, n_cells = table(n_rows, n_trees, 5, rng)
-    runs = join_trees(cells, n_cells, np.ones(n_rows))
+    runs = join_trees(cells, n_cells)
     n_own = runs.original.size
     joined = rng.random((n_own, n_columns)) < 0.5
     tree = np.searchsorted(
@@ -59,7 +59,7 @@ def test_each_column_joins_cells_in_its_own_way(n_rows, n_trees, n_columns, seed
     joined &= np.diff(tree, prepend=-1)[:, None] == 0  # only cells of one tree
     same = np.ascontiguousarray(np.packbits(joined, axis=1, bitorder="little").T)
     V = rng.normal(size=(n_rows, n_columns))
-    found = runs.gram(V, None, same)
+    found = runs.gram(V, np.ones(n_rows), None, same)
     Phi = matrix(cells, n_cells)[:, runs.original].toarray()
     for j, new_group in enumerate(~joined.T):
         coarse = Phi @ np.eye(n_own)[np.cumsum(new_group) - 1][:, : new_group.sum()]
@@ -68,31 +68,31 @@ def test_each_column_joins_cells_in_its_own_way(n_rows, n_trees, n_columns, seed
 
 def test_rows_that_share_their_cells_are_one_entry():
     cells, n_cells = table(20, 5, 3, np.random.default_rng(0))
-    runs = join_trees(np.tile(cells, (50, 1)), n_cells, np.ones(1000))
-    assert runs.edges[-1] == 1
-    assert np.unique(runs.joint).size == np.unique(cells, axis=0).shape[0]
+    runs = join_trees(np.tile(cells, (50, 1)), n_cells)
+    assert runs.table.edges[-1] == 1
+    assert np.unique(runs.table.joint).size == np.unique(cells, axis=0).shape[0]
 
 
 def test_a_run_ends_where_too_many_rows_differ():
     rng = np.random.default_rng(0)
     cells, n_cells = table(2000, 30, 4, rng)
-    runs = join_trees(cells, n_cells, np.ones(2000))
-    assert 1 < runs.edges[-1] < 30
-    for begin, end in pairwise(runs.edges):
-        entries = runs.joint[2000 * begin : 2000 * end].reshape(2000, -1)
-        assert all(np.unique(run).size <= module._SHARE * 2000 for run in entries.T)
+    runs = join_trees(cells, n_cells)
+    assert 1 < runs.table.edges[-1] < 30
+    for begin, end in pairwise(runs.table.edges):
+        entries = runs.table.joint[2000 * begin : 2000 * end].reshape(2000, -1)
+        assert all(np.unique(run).size <= module.RUN_ROW_SHARE * 2000 for run in entries.T)
 
 
 def test_threads_change_nothing():
     rng = np.random.default_rng(1)
     cells, n_cells = table(20_000, 60, 6, rng)
-    runs, V = join_trees(cells, n_cells, np.ones(20_000)), rng.normal(size=(20_000, 8))
-    W = runs.scatter(V, 1)
-    assert_array_equal(runs.scatter(V, 3), W)
-    assert_array_equal(runs.gather(W, 3), runs.gather(W, 1))
-    assert_array_equal(runs.gram(V, 3), runs.gram(V, 1))
+    runs, V, one = join_trees(cells, n_cells), rng.normal(size=(20_000, 8)), np.ones(20_000)
+    W = runs.scatter(V, one, 1)
+    assert_array_equal(runs.scatter(V, one, 3), W)
+    assert_array_equal(runs.gather(W, one, 3), runs.gather(W, one, 1))
+    assert_array_equal(runs.gram(V, one, 3), runs.gram(V, one, 1))
 
 
 def test_trees_that_share_a_cell_are_refused():
     with pytest.raises(ValueError, match="Two trees share a cell"):
-        join_trees(np.array([[0, 1], [1, 2]], np.int32), 3, np.ones(2))
+        join_trees(np.array([[0, 1], [1, 2]], np.int32), 3)

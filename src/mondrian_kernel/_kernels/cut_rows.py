@@ -5,14 +5,16 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def spread(Y, visit, parent, ptr, plus, minus, stage, R):
+def spread(tree, Y, stage, R):
     """Write R = Φ Y for 0-1 features Φ, each row as its parent's plus the cells they differ in.
 
-    ``Y`` float64 (C, w); ``visit`` int32 (n,) the rows, parents first; ``parent`` int32 (n,), -1 at
-    the root; entries ``ptr[i]`` to ``ptr[i+1]`` of ``plus`` and ``minus`` are the final cells of
-    the row and of its parent where they differ (``minus`` unread at the root); ``stage`` int32
-    maps final cells to the present ones. ``R`` float64 (n, w) is overwritten.
+    ``Y`` float64 (C, w). Of ``tree``, ``visit`` int32 (n,) holds the rows, parents first;
+    ``parent`` int32 (n,) is -1 at the root; entries ``ptr[i]`` to ``ptr[i+1]`` of ``plus`` and
+    ``minus`` are the final cells of the row and of its parent where they differ (``minus`` unread
+    at the root). ``stage`` int32 maps final cells to the present ones. ``R`` float64 (n, w) is
+    overwritten.
     """
+    visit, parent, ptr, plus, minus = tree
     width = Y.shape[1]
     for v in range(visit.size):
         i = visit[v]
@@ -41,15 +43,15 @@ def collect(cells, stage, x, out):
 
 
 @njit(cache=True, nogil=True)
-def sum_runs(cells, owner, start, stop, order, first, x, out):
+def sum_runs(nested, first, x, out):
     """Sum ``x`` over the rows of each cell made by cuts ``first``, ...: ``out`` float64 (k,)."""
-    n_partitions = cells.shape[1]
+    n_partitions = nested.cells.shape[1]
     for j in range(out.size):
         made = n_partitions + first + j
-        m = owner[made]
+        m = nested.owner[made]
         s = 0.0
-        for p in range(start[made], stop[made]):
-            s += x[order[m, p]]
+        for p in range(nested.start[made], nested.stop[made]):
+            s += x[nested.order[m, p]]
         out[j] = s
 
 
@@ -86,15 +88,16 @@ def sweep_new(R, offset, step, level, P):
 
 
 @njit(cache=True, nogil=True)
-def fade(Y, step, times, entry_row, entry_cell, ptr, start, level, slope, weight, P):
+def fade(Y, step, times, fading, weight, P):
     """Take from ``P`` what new rows lose where their feature has faded below 1.
 
-    Entry e is one row and one of its features, whose value is exp(level - slope (t - start)) of
-    the last piece with start <= t among pieces ``ptr[e]`` to ``ptr[e+1]``, and 1 before them.
-    ``weight`` float64 (n_entries,), the weight of the feature, runs on with the cuts.
+    Entry e of ``fading`` is one row and one of its features, whose value is exp(level - slope
+    (t - start)) of the last piece with start <= t among pieces ``ptr[e]`` to ``ptr[e+1]``, and 1
+    before them. ``weight`` float64 (n_entries,), the weight of the feature, runs on with the cuts.
     """
-    for e in range(entry_row.size):
-        v, c = entry_row[e], entry_cell[e]
+    row, cell, ptr, start, level, slope = fading
+    for e in range(row.size):
+        v, c = row[e], cell[e]
         w = weight[e]
         piece, end = ptr[e], ptr[e + 1]
         loss, known = 0.0, -1

@@ -1,8 +1,8 @@
 """Products with a sparse feature matrix Φ of M non-zeros a row, and dual coordinate descent.
 
-Everywhere ``cells`` int32 holds the columns of the non-zeros and ``values`` float64 their values,
-in the same shape; a ``values`` of size 0 says that all are ``constant``. One column of targets has
-loops of its own, several times faster than a loop over one.
+``rows`` is a :class:`mondrian_kernel._linear.operator.SparseRows`: ``cells`` int32 (N, m) holds
+the columns of the non-zeros and ``values`` float64 (N, m) their values; a ``values`` of size 0 says
+that all are ``constant``. One column of targets has loops of its own, several times faster.
 """
 
 import numpy as np
@@ -59,8 +59,9 @@ def gram(local, values, sizes, V, begin, end, out):
 
 
 @njit(cache=True, nogil=True)
-def row_dot(cells, values, constant, W, i, k):
+def row_dot(rows, W, i, k):
     """Return φ_iᵀ W[:, k]."""
+    cells, values, constant = rows
     total = 0.0
     if values.size == 0:
         for m in range(cells.shape[1]):
@@ -72,11 +73,12 @@ def row_dot(cells, values, constant, W, i, k):
 
 
 @njit(cache=True, nogil=True)
-def row_scores(cells, values, constant, W, i, F, j):
+def row_scores(rows, W, i, F, j):
     """Write φ_iᵀ W to row ``j`` of ``F``."""
+    cells, values, constant = rows
     n_outputs = W.shape[1]
     if n_outputs == 1:
-        F[j, 0] = row_dot(cells, values, constant, W, i, 0)
+        F[j, 0] = row_dot(rows, W, i, 0)
         return
     for k in range(n_outputs):
         F[j, k] = 0.0
@@ -95,15 +97,16 @@ def row_scores(cells, values, constant, W, i, F, j):
 
 
 @njit(cache=True, nogil=True)
-def gather(cells, values, constant, W, begin, end, F):
+def gather(rows, W, begin, end, F):
     """Write Φ W to the rows begin ≤ i < end of ``F`` (N, K); ``W`` is (C, K)."""
     for i in range(begin, end):
-        row_scores(cells, values, constant, W, i, F, i)
+        row_scores(rows, W, i, F, i)
 
 
 @njit(cache=True, nogil=True)
-def scatter(cells, values, constant, R, W):
+def scatter(rows, R, W):
     """Add Φᵀ R to ``W`` (C, K); ``R`` is (N, K)."""
+    cells, values, constant = rows
     for i in range(cells.shape[0]):
         for m in range(cells.shape[1]):
             c = cells[i, m]
@@ -113,7 +116,8 @@ def scatter(cells, values, constant, R, W):
 
 
 @njit(cache=True, nogil=True)
-def _row_add(cells, values, constant, W, i, k, delta):
+def _row_add(rows, W, i, k, delta):
+    cells, values, constant = rows
     if values.size == 0:
         delta *= constant
         for m in range(cells.shape[1]):
@@ -124,9 +128,7 @@ def _row_add(cells, values, constant, W, i, k, delta):
 
 
 @njit(cache=True, nogil=True)
-def hinge_descent(
-    cells, values, constant, square, y, upper, a, w, bias, order, key, draws, n_passes, eps
-):
+def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passes, eps):
     """Dual coordinate descent for the hinge loss, until violations are at most ``eps``.
 
     Minimises ½‖w‖² - Σ a over 0 ≤ a_i ≤ upper_i, Σ a_i y_i = 0, where w = Σ a_i y_i φ_i. The
@@ -151,7 +153,7 @@ def hinge_descent(
             i = order[other]
             order[other], order[j] = order[j], i
             old = a[i]
-            slope = y[i] * (row_dot(cells, values, constant, w, i, 0) + bias[0]) - 1.0
+            slope = y[i] * (row_dot(rows, w, i, 0) + bias[0]) - 1.0
             if (old == 0.0 and slope > high) or (old == upper[i] and slope < low):
                 active -= 1
                 order[j], order[active] = order[active], i
@@ -164,7 +166,7 @@ def hinge_descent(
             delta = (a[i] - old) * y[i]
             surplus += delta
             bias[0] += delta
-            _row_add(cells, values, constant, w, i, 0, delta)
+            _row_add(rows, w, i, 0, delta)
         bias[0] += surplus
         if most - least <= eps and abs(surplus) <= eps:
             if active == n:

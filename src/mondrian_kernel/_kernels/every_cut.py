@@ -1,4 +1,7 @@
-"""Kernels of ridge regression after every cut: counts of shared rows, and small factors."""
+"""Kernels of ridge regression after every cut: counts of shared rows, and small factors.
+
+``nested`` is a :class:`mondrian_kernel._linear.cut_factor.Nested`.
+"""
 
 import numpy as np
 from numba import njit
@@ -49,17 +52,18 @@ def nest(cells, splits, owner, start, stop, order):
 
 
 @njit(cache=True, nogil=True)
-def count_shared(cells, owner, start, stop, order, first, counts):
+def count_shared(nested, first, counts):
     """Count, for each cell made by cuts ``first``, ``first + 1``, ..., its rows in each final cell.
 
     ``counts`` int32 (k, M+J) is overwritten. The run of a cell is its run when it is made.
     """
+    cells, order = nested.cells, nested.order
     n_partitions = cells.shape[1]
     counts[:] = 0
     for j in range(counts.shape[0]):
         made = n_partitions + first + j
-        m = owner[made]
-        for p in range(start[made], stop[made]):
+        m = nested.owner[made]
+        for p in range(nested.start[made], nested.stop[made]):
             i = order[m, p]
             for q in range(n_partitions):
                 counts[j, cells[i, q]] += 1
@@ -139,12 +143,13 @@ def agree(cells, stage, K):
 
 
 @njit(cache=True, nogil=True)
-def split_agreement(K, splits, owner, start, stop, order, first, k):
+def split_agreement(K, nested, first, k):
     """Carry the lower triangle of ``K``, partitions that two rows agree in, over k cuts."""
+    splits, start, stop, order = nested.splits, nested.start, nested.stop, nested.order
     n_partitions = order.shape[0]
     for j in range(first, first + k):
         c, made = splits[j], n_partitions + j
-        m = owner[made]
+        m = nested.owner[made]
         for p in range(start[made], stop[made]):
             i = order[m, p]
             for q in range(start[c], start[made]):

@@ -11,20 +11,14 @@ Runs are taken a *block* at a time: as many as stay in the cache, side by side, 
 need not wait for another where rows next to each other share an entry. Within a block entries and
 cells are counted from its first, and the entries of a row stand next to each other in ``joint``.
 
-Eight vectors of a product lie side by side, one cache line a row.
+Eight vectors of a product lie side by side, one cache line a row. Products take the runs as a
+``table`` with the fields of :class:`mondrian_kernel._trees.runs.RunTable`.
 """
 
 import numpy as np
 from numba import njit
 
-from mondrian_kernel._kernels.lanes import (
-    LANES,
-    add_rows,
-    add_to_rows,
-    add_where,
-    copy_where,
-    set_sum,
-)
+from mondrian_kernel._kernels.lanes import LANES, add_rows, add_to_rows, set_sum
 
 
 @njit(cache=True, nogil=True)
@@ -183,45 +177,44 @@ def _join_cells(same, T):
     A bit of ``same`` (C,) is set where a cell is in one group with the cell before.
     """
     for c in range(1, same.size):
-        add_where(T, c, c - 1, same[c])
+        for k in range(LANES):
+            T[c, k] += T[c - 1, k] if same[c] >> k & 1 else 0.0
     for c in range(same.size - 1, 0, -1):
-        copy_where(T, c - 1, c, same[c])
+        for k in range(LANES):
+            T[c - 1, k] = T[c, k] if same[c] >> k & 1 else T[c - 1, k]
 
 
 @njit(cache=True, nogil=True)
-def _block(joint, edges, first, first_cell, before, cell, n_rows, b):
-    """Return the entries of the rows of a block, and of what they are made; its cells."""
-    lo, hi = first[b], first[b + 1]
-    rows = joint[edges[b] * n_rows : edges[b + 1] * n_rows]
-    return rows, before[lo:hi], cell[lo:hi], first_cell[b], first_cell[b + 1]
+def _block(table, n_rows, b):
+    """Return the entries of the rows of a block, the parts of its entries, and its cells."""
+    lo, hi = table.first[b], table.first[b + 1]
+    rows = table.joint[table.edges[b] * n_rows : table.edges[b + 1] * n_rows]
+    cells = table.first_cell[b], table.first_cell[b + 1]
+    return rows, table.before[lo:hi], table.cell[lo:hi], cells[0], cells[1]
 
 
 @njit(cache=True, nogil=True)
-def scatter(joint, edges, first, first_cell, before, cell, begin, end, V, sums, W):
+def scatter(table, begin, end, V, sums, W):
     """Set W (C, 8) to the sums of V (N, 8) over the rows of each cell: ``Φᵀ V``.
 
     Of blocks ``begin:end`` and their cells only; ``sums`` (·, 8) is room for the entries of one.
     """
     for b in range(begin, end):
-        rows, of, own, c_lo, c_hi = _block(
-            joint, edges, first, first_cell, before, cell, V.shape[0], b
-        )
+        rows, of, own, c_lo, c_hi = _block(table, V.shape[0], b)
         W[c_lo:c_hi] = 0.0
         _down(rows, of, own, V, sums, W[c_lo:c_hi])
 
 
 @njit(cache=True, nogil=True)
-def gather(joint, edges, first, first_cell, before, cell, begin, end, W, sums, out):
+def gather(table, begin, end, W, sums, out):
     """Add to ``out`` (N, 8) the sums of W (C, 8) over the cells of each row: ``Φ W``."""
     for b in range(begin, end):
-        rows, of, own, c_lo, c_hi = _block(
-            joint, edges, first, first_cell, before, cell, out.shape[0], b
-        )
+        rows, of, own, c_lo, c_hi = _block(table, out.shape[0], b)
         _up(rows, of, own, W[c_lo:c_hi], sums, out)
 
 
 @njit(cache=True, nogil=True)
-def gram(joint, edges, first, first_cell, before, cell, begin, end, same, V, sums, T, out):
+def gram(table, begin, end, same, V, sums, T, out):
     """Add to ``out`` (N, 8) the products ``Φ S Sᵀ Φᵀ V``.
 
     S joins cells as ``same`` (C,) says, or not at all where that is empty. Down and up again a
@@ -229,9 +222,7 @@ def gram(joint, edges, first, first_cell, before, cell, begin, end, same, V, sum
     room for its entries and cells.
     """
     for b in range(begin, end):
-        rows, of, own, c_lo, c_hi = _block(
-            joint, edges, first, first_cell, before, cell, V.shape[0], b
-        )
+        rows, of, own, c_lo, c_hi = _block(table, V.shape[0], b)
         some = T[: c_hi - c_lo]
         some[:] = 0.0
         _down(rows, of, own, V, sums, some)
@@ -241,36 +232,36 @@ def gram(joint, edges, first, first_cell, before, cell, begin, end, same, V, sum
 
 
 @njit(cache=True, nogil=True)
-def _plus(index):
-    """Return an index without a sign: one that may be negative is looked at before it is used."""
+def _unsigned(index):
+    """Return an index as unsigned, which saves the test whether it counts from the end."""
     return np.uint32(index)
 
 
 @njit(cache=True, nogil=True)
-def gram_of_one(joint, edges, first, first_cell, before, cell, begin, end, v, sums, T, out):
+def gram_of_one(table, begin, end, v, sums, T, out):
     """Add to ``out`` (N,) the product ``Φ Φᵀ v`` over blocks ``begin:end``, for one vector.
 
     ``sums`` and ``T`` (·,) are room for the entries and cells of a block.
     """
     n_rows = v.size
     for b in range(begin, end):
-        rows, of, own, c_lo, c_hi = _block(joint, edges, first, first_cell, before, cell, n_rows, b)
+        rows, of, own, c_lo, c_hi = _block(table, n_rows, b)
         width = rows.size // n_rows
         sums[: own.size] = 0.0
         T[: c_hi - c_lo] = 0.0
         for i in range(n_rows):
             for q in range(i * width, (i + 1) * width):
-                sums[_plus(rows[q])] += v[i]
+                sums[_unsigned(rows[q])] += v[i]
         for e in range(own.size - 1, -1, -1):
-            T[_plus(own[e])] += sums[e]
+            T[_unsigned(own[e])] += sums[e]
             if of[e] >= 0:
-                sums[_plus(of[e])] += sums[e]
+                sums[_unsigned(of[e])] += sums[e]
         for e in range(own.size):
-            sums[e] = T[_plus(own[e])]
+            sums[e] = T[_unsigned(own[e])]
             if of[e] >= 0:
-                sums[e] += sums[_plus(of[e])]
+                sums[e] += sums[_unsigned(of[e])]
         for i in range(n_rows):
             total = 0.0
             for q in range(i * width, (i + 1) * width):
-                total += sums[_plus(rows[q])]
+                total += sums[_unsigned(rows[q])]
             out[i] += total

@@ -9,7 +9,7 @@ SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
 
 # Where the clock keeps its times.
 STEPS, SCALE, TAU, TOTAL = 0, 1, 2, 3
-_SMALLEST_SCALE = 1e-4
+_SMALLEST_SCALE = 1e-4  # of c; smaller ones would lose digits of U
 
 
 @njit(cache=True, nogil=True)
@@ -39,8 +39,9 @@ def _to_slopes(loss, Y, i, F):
 
 
 @njit(cache=True, nogil=True)
-def _add(cells, values, constant, i, D, scale_u, U, scale_v, V):
+def _add(rows, i, D, scale_u, U, scale_v, V):
     """Add φ_i D to U and V, each with its scale; D is (1, K)."""
+    cells, values, constant = rows
     unit = values.size == 0
     if D.shape[1] == 1:
         for m in range(cells.shape[1]):
@@ -58,10 +59,7 @@ def _add(cells, values, constant, i, D, scale_u, U, scale_v, V):
 
 
 @njit(cache=True, nogil=True)
-def sgd_pass(
-    cells, values, constant, Y, sample_weight, order, loss, step, power, decay, degree,
-    U, V, b, b_sum, clock,
-):  # fmt: skip
+def sgd_pass(rows, Y, sample_weight, order, loss, schedule, state):
     """One step for each row in ``order``, with the running sum of the iterates.
 
     Step t = 0, 1, ... on row i, with η = step / (1 + decay · step · t)^power:
@@ -73,15 +71,18 @@ def sgd_pass(
 
         W = c U,    Σ_t (t + 1)^degree W_t = τ U + V.
 
-    ``cells`` int32 (N, M), ``values`` float64 (N, M) or of size 0 (then all are ``constant``),
-    ``Y`` (N, K), ``sample_weight`` (N,), ``order`` int64. Changed in place: ``U``, ``V`` (C, K),
-    ``b``, ``b_sum`` (K,), ``clock`` (4,) = steps t, c, τ, sum of the weights of the average.
+    ``rows`` are as in :mod:`mondrian_kernel._kernels.dual`, ``Y`` (N, K), ``sample_weight`` (N,),
+    ``order`` int64; ``schedule`` is the tuple of step, power, decay and degree. Changed in place:
+    ``state``, the tuple of U, V (C, K), b, b_sum (K,) and clock (4,) = steps t, c, τ, sum of the
+    weights of the average.
     """
+    step, power, decay, degree = schedule
+    U, V, b, b_sum, clock = state
     F = np.empty((1, Y.shape[1]))
     for i in order:
         t, c = clock[STEPS], clock[SCALE]
         eta = step / (1.0 + decay * step * t) ** power
-        row_scores(cells, values, constant, U, i, F, 0)
+        row_scores(rows, U, i, F, 0)
         for k in range(F.shape[1]):
             F[0, k] = c * F[0, k] + b[k]
         _to_slopes(loss, Y, i, F)
@@ -91,7 +92,7 @@ def sgd_pass(
             moves = moves or F[0, k] != 0.0
             b[k] += F[0, k]
         if moves:
-            _add(cells, values, constant, i, F, 1.0 / c, U, -clock[TAU] / c, V)
+            _add(rows, i, F, 1.0 / c, U, -clock[TAU] / c, V)
         weight = (t + 1.0) ** degree
         for k in range(F.shape[1]):
             b_sum[k] += weight * b[k]

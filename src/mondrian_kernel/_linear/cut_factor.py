@@ -6,21 +6,22 @@ primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse import csr_array
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int32]
+from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel.features.csr import cell_features
 
 
-@dataclass(frozen=True, eq=False)
-class Nested:
-    """Final cells of the rows, the splits that made them, and rows sorted into runs."""
+class Nested(NamedTuple):
+    """Final cells of the rows, the splits that made them, and rows sorted into runs.
+
+    Kernels take it as it is; see :func:`mondrian_kernel._kernels.every_cut.nest` for the arrays.
+    """
 
     cells: IntArray
     splits: IntArray
@@ -60,13 +61,10 @@ class Nested:
             late = late[stage[late] >= n_cells]
         return stage
 
-    def features(self, cuts: int, rows: slice = slice(None)) -> csr_array:
+    def features(self, cuts: int, rows: slice = slice(None)) -> sparse.csr_matrix:
         """Φ of some rows after that many cuts."""
         column = self.stage(cuts)[self.cells[rows]]
-        n, m = column.shape
-        indptr = np.arange(0, n * m + 1, m)
-        data = np.full(n * m, m**-0.5)
-        return csr_array((data, column.ravel(), indptr), shape=(n, m + cuts))
+        return cell_features(column, None, self.n_partitions + cuts)
 
 
 class Primal:
@@ -117,7 +115,7 @@ class Primal:
         t, m, alpha = self.nested, self.nested.n_partitions, self.alpha
         size = m + self.cuts
         counts, shared = np.empty((k, t.n_cells), np.int32), np.empty((k, k), np.int32)
-        count_shared(t.cells, t.owner, t.start, t.stop, t.order, self.cuts, counts)
+        count_shared(t, self.cuts, counts)
         fold(counts, t.splits, m, self.cuts, shared, self._gram)
         V = np.zeros((old.size + k, size))
         V[np.arange(old.size), old] = 1.0
@@ -208,11 +206,24 @@ class Dual:
         """Go over k cuts."""
         from mondrian_kernel._kernels.every_cut import split_agreement
 
-        t = self.nested
-        split_agreement(
-            self._counts, t.splits, t.owner, t.start, t.stop, t.order, self.cuts, k
-        )  # fmt: skip
+        split_agreement(self._counts, self.nested, self.cuts, k)
         self.cuts += k
+
+
+def coef_after(
+    cells: IntArray, splits: IntArray, y: FloatArray, alpha: float, cuts: int
+) -> FloatArray:
+    r"""Weights :math:`w = \Phi^\top(\Phi\Phi^\top + \alpha I)^{-1}y` after some cuts, from scratch.
+
+    Parameters are those of :func:`mondrian_kernel._linear.every_cut.every_cut`; ``cuts`` is the
+    number of cuts, 0 to J. The result has a weight for each of the M + ``cuts`` cells.
+    """
+    cells, splits = (np.ascontiguousarray(a, np.int32) for a in (cells, splits))
+    nested = Nested.of(cells, splits)
+    few = cells.shape[1] + cuts <= cells.shape[0]
+    factor = Primal(nested, alpha, cuts) if few else Dual(nested, alpha, cuts)
+    factor.factor()
+    return factor.fit(y)[0]
 
 
 def _square(room: FloatArray, size: int, most: int) -> tuple[FloatArray, FloatArray]:

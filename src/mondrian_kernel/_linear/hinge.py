@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mondrian_kernel._linear.loss_design import Design
-from mondrian_kernel._linear.losses import dual_bound, value
-from mondrian_kernel._linear.newton import Minimum
+from mondrian_kernel._linear.losses import Minimum, dual_bound, value
+from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._settings import HINGE_FIRST_VIOLATION, HINGE_PASSES, HINGE_TIGHTENING
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
-_PASSES = 100  # most passes of a round
-_VIOLATION = 0.1  # at which the first round stops
-_TIGHTER = 0.3  # factor from round to round
-
 
 def minimise_hinge(
-    design: Design,
+    operator: Operator,
     Y: FloatArray,
     alpha: float,
     sample_weight: FloatArray,
@@ -31,7 +27,7 @@ def minimise_hinge(
     :math:`0 ≤ a_i ≤ s_i / 2\alpha` and :math:`\sum_i a_i y_i = 0`. Rounds of coordinate descent
     with a falling bound on the violations end when the duality gap is at most ``tol`` times the
     objective. For the gap the intercept is set to its best for the weights, and a is made to meet
-    the equality. Parameters as in :func:`mondrian_kernel._linear.batch.minimise`.
+    the equality. Parameters as in :func:`mondrian_kernel._linear.newton.minimise`.
     """
     from mondrian_kernel._kernels.dual import hinge_descent
     from mondrian_kernel._kernels.streams import root_key
@@ -42,35 +38,45 @@ def minimise_hinge(
     A = np.zeros_like(Y)
     if dual0 is not None:
         A = np.clip(dual0 * Y, 0.0, upper[:, None])
-    square = design.square
+    square = operator.rows.square
     rows = np.flatnonzero(upper > 0).astype(np.int32)
     orders = [rows.copy() for _ in range(n_outputs)]
     keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
     draws = np.zeros(n_outputs, np.int64)
-    W = design.weights(A * Y)
+    W = operator.scatter(A * Y)
     n_passes = np.zeros(n_outputs, np.int64)
-    violation = _VIOLATION
+    violation = HINGE_FIRST_VIOLATION
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
             y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
             passes, draws[k] = hinge_descent(
-                design.cells, design.values, design.constant, square, y, upper, a, w,
-                bias[k : k + 1], orders[k], keys[k], draws[k], _PASSES, violation,
-            )  # fmt: skip
+                operator.rows,
+                square,
+                y,
+                upper,
+                a,
+                w,
+                bias[k : k + 1],
+                orders[k],
+                keys[k],
+                draws[k],
+                HINGE_PASSES,
+                violation,
+            )
             A[:, k], W[:, k] = a, w[:, 0]
             n_passes[k] += passes
 
     objective, gap, step = np.inf, np.inf, 0
     for step in range(max_iter + 1):
         if step > 0:
-            in_threads(run, n_outputs, design.n_jobs)
-            violation = max(_TIGHTER * violation, 1e-12)
-        scores = design.scores(W)
+            in_threads(run, n_outputs, operator.n_jobs)
+            violation = max(HINGE_TIGHTENING * violation, 1e-12)
+        scores = operator.gather(W)
         b = best_intercept(Y, scores, sample_weight)
         losses = sample_weight @ value("hinge", Y, scores + b)
         objective = float(losses + alpha * np.einsum("ck,ck->", W, W))
-        gap = objective - dual_value(design, Y, A, alpha)
+        gap = objective - dual_value(operator, Y, A, alpha)
         if gap <= tol * objective:
             break
     return Minimum(W, b, A * Y, objective, gap, step, int(n_passes.sum()))
@@ -92,7 +98,7 @@ def best_intercept(Y: FloatArray, scores: FloatArray, sample_weight: FloatArray)
     return b
 
 
-def dual_value(design: Design, Y: FloatArray, A: FloatArray, alpha: float) -> float:
+def dual_value(operator: Operator, Y: FloatArray, A: FloatArray, alpha: float) -> float:
     """Value of the dual at A scaled down on one side, so that Σ a y = 0 in each output."""
     positive = (A * (Y > 0)).sum(axis=0)
     negative = (A * (Y < 0)).sum(axis=0)
@@ -101,4 +107,4 @@ def dual_value(design: Design, Y: FloatArray, A: FloatArray, alpha: float) -> fl
     shrink_negative = least / np.where(negative > 0, negative, 1.0)
     B = A * np.where(Y > 0, shrink_positive, shrink_negative)
     beta = B * Y
-    return float(2.0 * alpha * (B.sum() - 0.5 * np.einsum("nk,nk->", beta, design.gram(beta))))
+    return float(2.0 * alpha * (B.sum() - 0.5 * np.einsum("nk,nk->", beta, operator.gram(beta))))

@@ -1,72 +1,357 @@
 r"""Ridge for many alphas and many lifetimes at once, without a matrix.
 
-One Krylov space of K serves every shift :math:`K + \alpha I`, so all alphas cost one; and because
-coarser cells are unions of finer ones, one pass over the table of cells multiplies the kernel
-matrices of *all* lifetimes, each with its own vectors (:meth:`Design.gram`).
+One Krylov space of K serves every shift :math:`K + \alpha I`, so all alphas cost one. Coarser
+cells are unions of finer ones, so one pass over the table of cells multiplies the kernel matrices
+of *all* lifetimes, each with its own vectors (:meth:`Operator.gram`). Diagonals and determinants of
+:math:`G = (K + \alpha I)^{-1}` come from a Krylov space of each unit vector while rows are few,
+and from random vectors where they are many.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
+from itertools import pairwise
+from typing import NamedTuple
 
-from mondrian_kernel._linear.design import Design
-from mondrian_kernel._linear.krylov import MAX_STEPS, krylov
-from mondrian_kernel._linear.probes import EXACT_ROWS, Probes, inverse_of
-from mondrian_kernel._linear.scores import Scores, evidences, loo_error, train_error
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mondrian_kernel._linear.operator import Operator, Products
+from mondrian_kernel._linear.scores import Scores, exact_scores, likelihoods, loo_error, train_error
+from mondrian_kernel._settings import (
+    KRYLOV_BLOCK,
+    KRYLOV_STEPS,
+    LOG_PIECE,
+    PATH_PROBE_TOL,
+    PROBE_BIN,
+    PROBE_EXACT_ROWS,
+    PROBE_NUMBERS,
+    PROBES_LEAST,
+    PROBES_MOST,
+    SINGLE_PRECISION_TOL,
+    UNIT_VECTORS_AT_ONCE,
+)
 from mondrian_kernel._typing import FloatArray
 
-# Few random vectors are noisier than what further steps would mend.
-_PROBE_TOL = 0.3
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_NEWTON_STEPS = 50  # for the smoothed diagonal; a handful suffice
 
 
-def lanczos_cost(design: Design, alphas: FloatArray) -> float:
+class Krylov(NamedTuple):
+    """Result of Lanczos from several columns.
+
+    ``solution`` (columns, N, A) is ``(K + αI)⁻¹`` applied to the starts, T has the diagonals ``a``
+    and ``b`` (steps, columns), ``norm`` are the lengths of the starts and ``residual``
+    (columns, A) is the part of them that is left.
+    """
+
+    solution: FloatArray
+    a: FloatArray
+    b: FloatArray
+    norm: FloatArray
+    residual: FloatArray
+
+    def warn_of_residuals(self, alphas: FloatArray, tol: float) -> None:
+        """Warn where ``KRYLOV_STEPS`` were not enough for the smallest alphas."""
+        left = self.residual.max(axis=0)
+        if left.max() > tol:
+            warnings.warn(
+                f"Lanczos stopped after {KRYLOV_STEPS} steps, before its residual was below "
+                f"tol={tol:.1g} at alpha={alphas[left.argmax()]:.3g}, which is therefore judged "
+                "inexactly. Leave so small alphas out.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def log_quadratic(self, column: int, alphas: FloatArray) -> FloatArray:
+        """``zᵀ ln(K + αI) z`` for the start z of a column, by Gauss quadrature, (A,)."""
+        square: float = self.norm[column] ** 2
+        return square * first_log(self.a[:, column], self.b[:-1, column], alphas)
+
+
+def krylov(operator: Products, starts: FloatArray, alphas: FloatArray, tol: float) -> Krylov:
+    r"""Lanczos from the columns of ``starts`` (N, L·k) until every shift is solved.
+
+    The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
+    steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
+    """
+    from mondrian_kernel._kernels.lanczos import lanczos_step, next_vectors
+
+    KV: FloatArray = np.array(starts)
+    V = np.zeros_like(KV)
+    norm = np.linalg.norm(starts, axis=0)
+    length, b = norm, np.zeros(norm.size)
+    tiny = np.finfo(float).eps * operator.total_weight
+    kind = np.float64 if tol < SINGLE_PRECISION_TOL else np.float32
+    sums = _Sums(norm, alphas, KV.shape[0], kind)
+    a_all: list[FloatArray] = []
+    b_all: list[FloatArray] = []
+    residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
+    for _ in range(KRYLOV_STEPS):  # rounding makes it more than N steps where N is small
+        next_vectors(KV, length, sums.room())
+        V_old, V = V, KV
+        KV, a = operator.gram(V), np.empty(norm.size)
+        squares = lanczos_step(KV, V, V_old, a, b)
+        sums.take(a, b)
+        b = np.sqrt(squares)
+        b[b <= tiny] = 0.0
+        length = b
+        a_all.append(a)
+        b_all.append(b)
+        residual = residual * b[:, None] / sums.pivot
+        if residual.max() <= tol:
+            break
+    return Krylov(sums.total(), np.array(a_all), np.array(b_all), norm, residual)
+
+
+class _Sums:
+    r"""Solutions at every shift, added up as the basis v comes, so that it need not be kept.
+
+    With :math:`T + \alpha I = L D L^\top` and l beside the diagonal of L, directions
+    :math:`w_j = v_j - l_j w_{j-1}` and :math:`q_j = -l_j q_{j-1}`, of which the first is the length
+    of the start, the solution is :math:`\sum_j (q_j / d_j)\, w_j`. Some vectors are taken at once:
+    they and the last direction before them make up both their sum and the last direction.
+    """
+
+    def __init__(
+        self, norm: FloatArray, alphas: FloatArray, n_rows: int, kind: type[np.floating]
+    ) -> None:
+        shape = norm.size, n_rows, alphas.size
+        self._alphas, self._x, self._w = alphas, np.zeros(shape), np.zeros(shape, kind)
+        self._basis = np.empty((KRYLOV_BLOCK, norm.size, n_rows), kind)
+        self._l: list[FloatArray] = []
+        self._shares: list[FloatArray] = []
+        self._q = np.repeat(norm[:, None], alphas.size, axis=1)
+        self.pivot, self._begun = np.ones_like(self._q), False
+
+    def room(self) -> NDArray[np.floating]:
+        """Return the place (columns, N) where the next vector is to be put."""
+        if len(self._l) == KRYLOV_BLOCK:
+            self._add()
+        place: NDArray[np.floating] = self._basis[len(self._l)]
+        return place
+
+    def take(self, a: FloatArray, b: FloatArray) -> None:
+        """Take a step: T goes on with ``b`` beside and ``a`` on the diagonal."""
+        below = b[:, None] / self.pivot
+        if self._begun:
+            self._q = -below * self._q
+        self._begun = True
+        self.pivot = a[:, None] + self._alphas - b[:, None] * below
+        self._l.append(below)
+        self._shares.append(self._q / self.pivot)
+
+    def total(self) -> FloatArray:
+        """Return the solutions (columns, N, A)."""
+        self._add()
+        return self._x
+
+    def _add(self) -> None:
+        n = len(self._l)
+        in_sum, in_last = np.array(self._shares), np.ones((n, *self._q.shape))
+        for j in range(n - 2, -1, -1):
+            in_sum[j] -= self._l[j + 1] * in_sum[j + 1]
+            in_last[j] = -self._l[j + 1] * in_last[j + 1]
+        factors = np.concatenate([in_sum, in_last], axis=2).astype(self._basis.dtype)
+        k = self._alphas.size
+        for column, w in enumerate(self._w):
+            made = self._basis[:n, column].T @ factors[:, column]
+            below = self._l[0][column]
+            self._x[column] += made[:, :k] - (below * in_sum[0, column]) * w
+            w *= -(below * in_last[0, column])
+            w += made[:, k:]
+        self._l, self._shares = [], []
+
+
+def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
+    r"""``e₁ᵀ ln(T + αI) e₁`` for increasing alphas (A,); T has diagonals a (n,) and b (n - 1,).
+
+    With :math:`r(s)` the first entry of :math:`(T + sI)^{-1}` this is
+    :math:`e_1^\top \ln(T + SI)\, e_1 - \int_\alpha^S r(s)\, ds`, where for large S the first term
+    is :math:`\ln S + T_{11} / S`. One integral serves every α, and :math:`s\, r(s)` is as smooth in
+    :math:`\ln s` as a sum of logistic curves.
+    """
+    from mondrian_kernel._kernels.lanczos import first_entries
+
+    top = 1e8 * (np.abs(a).max() + 2.0 * b.max(initial=0.0) + alphas[-1])
+    marks = np.log(np.append(alphas, top))
+    pieces = [
+        np.linspace(low, high, int(np.ceil((high - low) / LOG_PIECE)) + 1)[:-1]
+        for low, high in pairwise(marks)
+    ]
+    edges = np.append(np.concatenate(pieces), marks[-1])
+    half = 0.5 * np.diff(edges)
+    s = np.exp(edges[:-1, None] + half[:, None] * (1.0 + _NODES))
+    r = np.empty(s.size)
+    first_entries(np.ascontiguousarray(a), np.ascontiguousarray(b), s.ravel(), r)
+    integrals = half * ((s * r.reshape(s.shape)) @ _WEIGHTS)
+    up_to_top = np.cumsum(integrals[::-1])[::-1]
+    begins = np.cumsum([0, *(piece.size for piece in pieces[:-1])])
+    logs: FloatArray = marks[-1] + a[0] / top - up_to_top[begins]
+    return logs
+
+
+def inverse_of(operator: Operator, alphas: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
+    """Diagonal of G (N, A) and ``ln det(K + αI)`` (A,), as exact as ``tol``, of one level."""
+    n = operator.n_rows
+    mean_part = operator.centre * operator.mean_direction[:, None] ** 2
+    diagonal = mean_part / alphas
+    log_det = operator.centre * np.log(alphas)
+    for begin in range(0, n, UNIT_VECTORS_AT_ONCE):
+        rows = range(begin, min(begin + UNIT_VECTORS_AT_ONCE, n))
+        found = krylov(operator, operator.centred(np.eye(n)[:, rows]), alphas, tol)
+        for column, row in enumerate(rows):
+            diagonal[row] += found.solution[column, row]
+            log_det = log_det + found.log_quadratic(column, alphas)
+    return diagonal, log_det
+
+
+def n_probes(n_rows: int) -> int:
+    """Random vectors for traces and diagonals: few are needed where there are many rows."""
+    return int(np.clip(PROBE_NUMBERS // n_rows, PROBES_LEAST, PROBES_MOST))
+
+
+class Probes:
+    """Random vectors z sent through G at every level and alpha: log-determinants, diagonals."""
+
+    def __init__(
+        self, operator: Operator, alphas: FloatArray, tol: float, rng: np.random.Generator
+    ) -> None:
+        n = operator.n_rows
+        self._operator, self._alphas = operator, alphas
+        self._Z = operator.centred(rng.choice([-1.0, 1.0], size=(n, n_probes(n))))
+        starts = np.tile(self._Z, operator.n_levels)
+        self._krylov = krylov(operator, starts, alphas, tol)
+        self._crowding = _crowding(operator)
+
+    def diagonal(self, level: int) -> tuple[FloatArray, list[FloatArray]]:
+        """Diagonal of G (N, A), and what it would be without each of the vectors.
+
+        The mean of the noisy ``z ∘ G z``, smoothed over rows whose cells hold about as many rows.
+        """
+        operator, alphas, k = self._operator, self._alphas, self._Z.shape[1]
+        # H took the direction of the mean out of the vectors.
+        mean_part = operator.centre * operator.mean_direction[:, None] ** 2
+        total = np.maximum(1.0 - mean_part, np.finfo(float).eps) / alphas
+        least = alphas / (operator.total_weight + alphas)
+
+        order = np.argsort(self._crowding[:, level], kind="stable")
+
+        def smoothed(share: FloatArray) -> FloatArray:
+            share = _smoothed(share, least, operator.sample_weight, order)
+            return share * total + mean_part / alphas
+
+        shares = np.array(
+            [
+                z[:, None] * self._krylov.solution[level * k + j] / total
+                for j, z in enumerate(self._Z.T)
+            ]
+        )
+        mean: FloatArray = shares.mean(axis=0)
+        return smoothed(mean), [smoothed(mean + (mean - one) / (k - 1)) for one in shares]
+
+    def log_det(self, level: int) -> tuple[FloatArray, FloatArray]:
+        """``ln det(K + αI)`` (A,) by stochastic Lanczos quadrature, and its standard error."""
+        k = self._Z.shape[1]
+        logs = np.array([self._krylov.log_quadratic(level * k + j, self._alphas) for j in range(k)])
+        std = logs.std(axis=0, ddof=1) / np.sqrt(k)
+        return logs.mean(axis=0) + self._operator.centre * np.log(self._alphas), std
+
+    def scores(self, level: int, Y: FloatArray, dual: FloatArray) -> Scores:
+        """Scores of a level from targets (N, T) and dual coefficients (N, T, A)."""
+        operator, alphas = self._operator, self._alphas
+        log_det, log_det_std = self.log_det(level)
+        diagonal, without = self.diagonal(level)
+        others = np.array([loo_error(operator, dual, other, alphas) for other in without])
+        return Scores(
+            train_error(operator, dual, alphas),
+            loo_error(operator, dual, diagonal, alphas),
+            np.sqrt(len(others) - 1.0) * others.std(axis=0),  # the jackknife's
+            *likelihoods(operator, Y, dual, log_det, alphas),
+            0.5 * Y.shape[1] * log_det_std,
+        )
+
+
+def _crowding(operator: Operator) -> FloatArray:
+    """Mean over trees of the log-number of rows in a row's cell, up to affine maps, (N, L)."""
+    counts = operator.scatter(np.ones((operator.n_rows, 1)))
+    logs = [
+        operator.refine(np.log(operator.coarsen(counts, level)), level)
+        for level in range(operator.n_levels)
+    ]
+    return operator.gather(np.concatenate(logs, axis=1))
+
+
+def _smoothed(
+    noisy: FloatArray, least: FloatArray, weight: FloatArray, order: NDArray[np.intp]
+) -> FloatArray:
+    """Smooth ``noisy`` (N, A), between ``least`` (A,) and 1, over bins of rows next in ``order``.
+
+    Left out, a row of weight s has a variance q in units of the noise, and its share of the
+    diagonal is 1 / (1 + s q). A bin has one q, which keeps the mean of its shares.
+    """
+    edges = np.linspace(0, order.size, max(1, order.size // PROBE_BIN) + 1).astype(int)
+    sizes = np.diff(edges)[:, None]
+    s = weight[order, None]
+
+    def mean(values: FloatArray) -> FloatArray:
+        sums: FloatArray = np.add.reduceat(values, edges[:-1], axis=0)
+        return sums / sizes
+
+    goal = np.clip(mean(noisy[order]), least, 1.0)
+    q = (1.0 / goal - 1.0) / mean(s)  # where all weights are equal; below the root elsewhere
+    for _ in range(_NEWTON_STEPS):
+        share = 1.0 / (1.0 + s * np.repeat(q, sizes[:, 0], axis=0))
+        step = (mean(share) - goal) / mean(s * share**2)
+        q = np.maximum(q + step, 0.0)
+        if np.all(np.abs(step) <= 1e-9 * (1.0 + q)):
+            break
+    out = np.empty_like(noisy)
+    out[order] = np.clip(share, least, 1.0)
+    return out
+
+
+def lanczos_cost(operator: Operator, alphas: FloatArray) -> float:
     """Time of a level without random vectors, roughly, in the units of ``dense_cost``."""
-    steps = min(MAX_STEPS, 0.2 * np.sqrt(design.total_weight / alphas.min()))
-    return float(6.5 * design.cells.size * steps)
+    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(operator.total_weight / alphas.min()))
+    return float(6.5 * operator.rows.cells.size * steps)
 
 
 def lanczos_scores(
-    design: Design,
+    operator: Operator,
     Y: FloatArray,
     alphas: FloatArray,
     tol: float,
     rng: np.random.Generator | None,
+    *,
+    exact_rows: int = PROBE_EXACT_ROWS,
+    probe_tol: float = PATH_PROBE_TOL,
 ) -> list[tuple[Scores, FloatArray]]:
     """Scores and dual coefficients (N, T, A) of every level, for every alpha.
 
-    Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``, and
-    so are determinants and diagonals of few rows; of many rows these are estimated with random
-    vectors. Without ``rng`` what needs them, half of the time, is left out and NaN.
+    Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``.
+    So are determinants and diagonals of at most ``exact_rows`` rows; of more rows they are
+    estimated with random vectors, solved to ``probe_tol``. Without ``rng`` what needs them, half of
+    the time, is left out and NaN.
     """
     n_outputs = Y.shape[1]
-    solves = krylov(design, np.tile(Y, design.n_levels), alphas, tol)
+    solves = krylov(operator, np.tile(Y, operator.n_levels), alphas, tol)
     solves.warn_of_residuals(alphas, tol)
-    few = design.n_rows <= EXACT_ROWS
     probes = None
-    if rng is not None and not few:
-        probes = Probes(design, alphas, max(tol, _PROBE_TOL), rng)
+    if rng is not None and operator.n_rows > exact_rows:
+        probes = Probes(operator, alphas, max(tol, probe_tol), rng)
     out = []
-    for level in range(design.n_levels):
+    for level in range(operator.n_levels):
         columns = slice(level * n_outputs, (level + 1) * n_outputs)
         dual = np.ascontiguousarray(solves.solution[columns].transpose(1, 0, 2))
-        loo = loo_std = log_det = log_det_std = np.full(alphas.size, np.nan)
         if probes is not None:
-            log_det, log_det_std = probes.log_det(level)
-            diagonal, without = probes.diagonal(level)
-            loo = loo_error(design, dual, diagonal, alphas)
-            others = np.array([loo_error(design, dual, other, alphas) for other in without])
-            loo_std = np.sqrt(len(others) - 1.0) * others.std(axis=0)  # the jackknife's
+            scores = probes.scores(level, Y, dual)
         elif rng is not None:
-            diagonal, log_det = inverse_of(design.level(level), alphas, tol)
-            loo = loo_error(design, dual, diagonal, alphas)
-            loo_std = log_det_std = np.zeros(alphas.size)
-        quadratic = np.einsum("nt,nta->ta", Y, dual)
-        scores = Scores(
-            train_error(design, dual, alphas),
-            loo,
-            loo_std,
-            *evidences(design, quadratic, log_det, alphas),
-            0.5 * n_outputs * log_det_std,
-        )
+            diagonal, log_det = inverse_of(operator.level(level), alphas, tol)
+            scores = exact_scores(operator, Y, dual, diagonal, log_det, alphas)
+        else:
+            unknown = np.full(alphas.size, np.nan)
+            scores = Scores(train_error(operator, dual, alphas), *[unknown] * 5)
         out.append((scores, dual))
     return out

@@ -1,44 +1,122 @@
-"""Newton's method for a smooth loss, on the span of the rows."""
+"""Minimise the regularised sum of losses to a stated tolerance; Newton's method for smooth ones."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.loss_design import Design
-from mondrian_kernel._linear.losses import hessian, intercept_hessian, slope, value
+from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
+from mondrian_kernel._linear.hinge import minimise_hinge
+from mondrian_kernel._linear.losses import (
+    Minimum,
+    check_loss,
+    hessian,
+    intercept_hessian,
+    slope,
+    value,
+)
+from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._settings import (
+    ARMIJO,
+    INTERCEPT_STEPS,
+    INTERCEPT_TOL,
+    NEWTON_FORCING,
+    NEWTON_PRODUCTS,
+    NEWTON_SHARE,
+    OBJECTIVE_FLOOR,
+    SHORTEST_STEP,
+)
 from mondrian_kernel._typing import FloatArray
 
-_Product = Callable[[FloatArray], FloatArray]
-
-_MAX_PRODUCTS = 5000  # of one solve by conjugate gradients
-_FORCING = 0.1  # at most this part of the squared gradient is left by a solve
-_SHARE = 0.3  # of the tolerance, for what a solve leaves
-_ARMIJO = 1e-4
-_SHORTEST = 1e-8  # step length below which only rounding is left
-_SETTLING = 20  # most steps of the intercept alone
-_SETTLED = 1e-13  # relative to the sum of the weights, and of the objective to rounding
-_FLOOR = 1e-12  # an objective below this part of the first is 0 up to rounding
+Product = Callable[[FloatArray], FloatArray]
 
 
-class Minimum(NamedTuple):
-    """A minimum, and how it was reached.
+def minimise(
+    operator: Operator,
+    Y: FloatArray,
+    loss: str,
+    alpha: float,
+    *,
+    sample_weight: FloatArray | None = None,
+    W0: FloatArray | None = None,
+    b0: FloatArray | None = None,
+    dual0: FloatArray | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> Minimum:
+    r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
-    ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): the same rows with other cells start
-    well from them. ``gap`` is how far ``objective`` may lie above the optimum, 0 where both are
-    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
+    Squared and logistic loss by Newton's method with conjugate gradients on the span of the rows,
+    :class:`Newton`; the hinge by coordinate descent in its dual,
+    :func:`mondrian_kernel._linear.hinge.minimise_hinge`.
+
+    Parameters
+    ----------
+    operator : Operator
+        The rows, at one level, neither centred nor weighted: the weights belong to the losses.
+    Y : ndarray of shape (N, K)
+        Targets as in :mod:`mondrian_kernel._linear.losses`.
+    loss : {"squared", "log_loss", "hinge"}
+        Loss ℓ.
+    alpha : float
+        Penalty α > 0. The intercept is not penalised.
+    sample_weight : ndarray of shape (N,) or None, default=None
+        Weights s ≥ 0, 1 where None.
+    W0, b0 : ndarrays of shape (C, K) and (K,) or None, default=None
+        Where to start, 0 where None; for instance inherited weights. Of no use to the hinge, whose
+        dual they do not determine: W0 is refused.
+    dual0 : ndarray of shape (N, K) or None, default=None
+        Start at :math:`W = \Phi^\top` ``dual0`` instead, the ``dual`` of an earlier minimum for the
+        same rows. Coefficients of rows need not be inherited when cells split.
+    tol : float, default=1e-6
+        Stop when the objective is at most ``tol`` times itself above the optimum. The bound is the
+        duality gap, :math:`\lVert \nabla_W \rVert^2 / 4\alpha` for a smooth loss.
+    max_iter : int, default=200
+        Most steps of Newton's method, or rounds of descent; a warning says if they were too few.
+
+    Returns
+    -------
+    minimum : Minimum
+        Weights, intercept, and how they were reached.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._linear.cell_operator import CellOperator
+    >>> cells = np.array([[0, 2], [0, 3], [1, 2], [1, 3]], np.int32)
+    >>> y = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> rows = CellOperator(cells, n_cells=4, centre=False)
+    >>> W, b, *_ = minimise(rows, y, "squared", alpha=1.0)
+    >>> W.ravel().round(3), b.round(3)
+    (array([-0.707,  0.707, -0.354,  0.354]), array([1.5]))
     """
-
-    W: FloatArray
-    b: FloatArray
-    dual: FloatArray
-    objective: float
-    gap: float
-    n_steps: int
-    n_products: int
+    check_loss(loss)
+    if not alpha > 0:
+        raise ValueError(f"alpha={alpha} must be positive.")
+    if W0 is not None and dual0 is not None:
+        raise ValueError("Start at W0 or at dual0, not at both.")
+    if W0 is not None and loss == "hinge":
+        raise ValueError("Weights do not tell the dual of the hinge loss: start at dual0, not W0.")
+    if operator.centre or not np.all(operator.sample_weight == 1.0):
+        raise ValueError("The operator must neither centre nor weigh its rows.")
+    if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
+        raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
+    s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+    if loss == "hinge":
+        minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
+    else:
+        minimum = Newton(operator, Y, loss, alpha, s, W0).run(b0, dual0, tol, max_iter)
+    if minimum.gap > tol * minimum.objective:
+        warnings.warn(
+            f"The objective {minimum.objective:.6g} may be {minimum.gap:.2g} above the optimum "
+            f"after {minimum.n_steps} steps. Raise max_iter or alpha.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return minimum
 
 
 class Newton:
@@ -57,18 +135,18 @@ class Newton:
 
     def __init__(
         self,
-        design: Design,
+        operator: Operator,
         Y: FloatArray,
         loss: str,
         alpha: float,
         sample_weight: FloatArray,
         W0: FloatArray | None,
     ) -> None:
-        self.design, self.Y, self.loss, self.alpha = design, Y, loss, alpha
+        self.operator, self.Y, self.loss, self.alpha = operator, Y, loss, alpha
         self.s = sample_weight[:, None]
         self.W0 = W0
         if W0 is not None:
-            self.F0, self.square0 = design.scores(W0), (W0**2).sum(axis=0)
+            self.F0, self.square0 = operator.gather(W0), (W0**2).sum(axis=0)
         # Each output of the squared loss is a problem of its own; a softmax ties them together.
         self.inner = "nk,nk->k" if loss == "squared" else "nk,nk->"
         self.n_products = 0
@@ -76,7 +154,7 @@ class Newton:
     def image(self, theta: FloatArray) -> FloatArray:
         """Return Gθ: one product with ΦΦᵀ."""
         out = np.empty_like(theta)
-        out[:-2] = self.design.gram(theta[:-2])
+        out[:-2] = self.operator.gram(theta[:-2])
         out[-2] = 0.0
         if self.W0 is not None:
             out[:-2] += self.F0 * theta[-2]
@@ -101,13 +179,13 @@ class Newton:
         self, b0: FloatArray | None, dual0: FloatArray | None, tol: float, max_iter: int
     ) -> Minimum:
         """Newton's method with a line search, from W0, from dual0, or from 0."""
-        theta = np.zeros((self.design.n_rows + 2, self.Y.shape[1]))
+        theta = np.zeros((self.operator.n_rows + 2, self.Y.shape[1]))
         theta[:-2] = 0.0 if dual0 is None else dual0
         theta[-2] = 0.0 if self.W0 is None else 1.0
         theta[-1] = 0.0 if b0 is None else b0
         image = self.image(theta)
         J = self.objective(theta, image)
-        floor, first, gap, step = _FLOOR * J, 0.0, np.inf, 0
+        floor, first, gap, step = OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
         for step in range(max_iter + 1):
             J = self.settle(theta, image, J)
             F = image[:-2] + image[-1]
@@ -120,19 +198,21 @@ class Newton:
                 break
             rest = _dot(gradient, steepest)
             first = first or rest
-            left = 0.0 if self.loss == "squared" else min(_FORCING, (rest / first) ** 0.5) * rest
-            share = 4.0 * self.alpha * _SHARE * wanted / J
+            left = (
+                0.0 if self.loss == "squared" else min(NEWTON_FORCING, (rest / first) ** 0.5) * rest
+            )
+            share = 4.0 * self.alpha * NEWTON_SHARE * wanted / J
             move, moved = self.solve(product, gradient, steepest, left, share, J)
             length, descent = 1.0, _dot(steepest, move)
-            while length > _SHORTEST:
+            while length > SHORTEST_STEP:
                 lower = self.objective(theta + length * move, image + length * moved)
-                if lower <= J + _ARMIJO * length * descent:
+                if lower <= J + ARMIJO * length * descent:
                     break
                 length /= 2.0
             else:
                 break
             theta, image, J = theta + length * move, image + length * moved, lower
-        W = self.design.weights(theta[:-2])
+        W = self.operator.scatter(theta[:-2])
         if self.W0 is not None:
             W += self.W0 * theta[-2]
         gap = 0.0 if gap <= tol * floor else gap
@@ -140,23 +220,23 @@ class Newton:
 
     def settle(self, theta: FloatArray, image: FloatArray, J: float) -> float:
         """Move the intercept to its best for the weights, in place; returns the objective."""
-        for _ in range(_SETTLING):
+        for _ in range(INTERCEPT_STEPS):
             F = image[:-2] + image[-1]
             slopes = (self.s * slope(self.loss, self.Y, F)).sum(axis=0)
-            if np.abs(slopes).max() <= _SETTLED * self.s.sum():
+            if np.abs(slopes).max() <= INTERCEPT_TOL * self.s.sum():
                 break
             H = intercept_hessian(self.loss, F, self.s)
             b = theta[-1].copy()
-            theta[-1] -= np.linalg.pinv(H, rcond=_SETTLED, hermitian=True) @ slopes
+            theta[-1] -= np.linalg.pinv(H, rcond=INTERCEPT_TOL, hermitian=True) @ slopes
             image[-1] = theta[-1]
             lower = self.objective(theta, image)
-            if not lower <= J * (1.0 + _SETTLED):
+            if not lower <= J * (1.0 + INTERCEPT_TOL):
                 theta[-1] = image[-1] = b
                 break
             J = lower
         return J
 
-    def gap(self, gradient: FloatArray, image: FloatArray, product: _Product) -> float:
+    def gap(self, gradient: FloatArray, image: FloatArray, product: Product) -> float:
         """Duality gap, plus what the intercept may gain where it has not settled."""
         b = gradient[-1]
         along = np.broadcast_to(b, self.Y.shape)
@@ -166,7 +246,7 @@ class Newton:
 
     def solve(
         self,
-        product: _Product,
+        product: Product,
         gradient: FloatArray,
         image: FloatArray,
         left: float,
@@ -175,29 +255,36 @@ class Newton:
     ) -> tuple[FloatArray, FloatArray]:
         """Conjugate gradients for the Newton step; returns the step and its image.
 
-        Stops at a squared residual of ``left``, or of ``share`` times the objective that the
-        quadratic model expects after the step, ``J`` before it.
+        G is the preconditioner. A direction carries its point θ above its image Gθ, since the
+        Hessian needs both. Stops at a squared residual of ``left``, or of ``share`` times the
+        objective that the quadratic model expects after the step, ``J`` before it.
         """
-        residual, pulled = -gradient, -image
-        P, GP = residual.copy(), pulled.copy()
-        move, moved = np.zeros_like(P), np.zeros_like(P)
-        square = np.einsum(self.inner, residual, pulled)
-        for _ in range(_MAX_PRODUCTS):
-            HP = self.lift(P, self.s * product(GP[:-2] + GP[-1]))
-            curvature = np.einsum(self.inner, GP, HP)
-            length = square / np.where(curvature > 0, curvature, np.inf)
-            J -= 0.5 * float((length * square).sum())
-            move += length * P
-            moved += length * GP
-            residual -= length * HP
-            pulled = self.image(residual)
-            before, square = square, np.einsum(self.inner, residual, pulled)
-            if np.all(square <= max(left, share * J) / square.size):
-                break
-            ratio = square / np.where(before > 0, before, np.inf)
-            P = residual + ratio * P
-            GP = pulled + ratio * GP
-        return move, moved
+        n = gradient.shape[0]
+        first = np.vstack([-gradient, -image])  # known already
+
+        def with_image(R: FloatArray) -> FloatArray:
+            nonlocal first
+            if first.size:
+                Z, first = first, np.empty((0, 0))
+                return Z
+            return np.vstack([R, self.image(R)])
+
+        def curved(P: FloatArray) -> FloatArray:
+            return self.lift(P[:n], self.s * product(P[n:-2] + P[-1]))
+
+        def enough(now: Progress) -> bool:
+            bound = max(left, share * (J - 0.5 * float(now.gained.sum())))
+            return now.step > 0 and bool(np.all(now.square <= bound / now.square.size))
+
+        step, _ = conjugate_gradients(
+            curved,
+            -gradient,
+            enough,
+            precondition=with_image,
+            dot=lambda P, R: np.einsum(self.inner, P[n:], R),
+            max_steps=NEWTON_PRODUCTS,
+        )
+        return step[:n], step[n:]
 
 
 def _dot(a: FloatArray, b: FloatArray) -> float:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mondrian_kernel._linear.loss_design import Design
 from mondrian_kernel._linear.losses import check_loss, penalty_per_row, smoothness
+from mondrian_kernel._linear.operator import SparseRows
+from mondrian_kernel._settings import SGD_AVERAGE_DEGREE, SGD_POWER
 from mondrian_kernel._typing import FloatArray, IntArray
-
-_POWER = {"squared": 0.75, "log_loss": 0.75, "hinge": 1.0}
-_DEGREE = 1.0  # iterate t weighs (t + 1)^degree in the average
 
 
 def inherit(W: FloatArray, parent_of: IntArray) -> FloatArray:
@@ -127,7 +125,7 @@ class SgdState:
         Parameters
         ----------
         cells, values : ndarrays of shape (N, M), int32 and float64 or None
-            Features as in :func:`mondrian_kernel._linear.batch.minimise`.
+            Columns of the features of each row and their values; where None all are 1/√M.
         Y : ndarray of shape (N, K)
             Targets.
         passes : int, default=1
@@ -142,31 +140,35 @@ class SgdState:
         """
         from mondrian_kernel._kernels.sgd import sgd_pass
 
-        design = Design(cells, values, self.n_cells)
-        s = np.ones(design.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
-        if design.n_rows == 0 or not s.any():
+        features = self._features(cells, values)
+        n = features.cells.shape[0]
+        s = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+        if n == 0 or not s.any():
             return
-        self.curvature = max(self.curvature, float((s * (design.square + 1.0)).max()))
+        self.curvature = max(self.curvature, float((s * (features.square + 1.0)).max()))
         eta = self.step / (smoothness(self.loss, self.n_outputs) * self.curvature)
-        decay = penalty_per_row(self.alpha, design.n_rows if n_rows is None else n_rows)
+        decay = penalty_per_row(self.alpha, n if n_rows is None else n_rows)
+        schedule = eta, SGD_POWER[self.loss], decay, SGD_AVERAGE_DEGREE
+        state = self._U, self._V, self.b, self._b_sum, self._clock
         Y = np.ascontiguousarray(Y, dtype=float)
-        order = np.arange(design.n_rows)
+        order = np.arange(n)
         for _ in range(passes):
             if rng is not None:
-                order = rng.permutation(design.n_rows)
-            sgd_pass(
-                design.cells, design.values, design.constant, Y, s, order, self._code, eta,
-                _POWER[self.loss], decay, _DEGREE, self._U, self._V, self.b, self._b_sum,
-                self._clock,
-            )  # fmt: skip
+                order = rng.permutation(n)
+            sgd_pass(features, Y, s, order, self._code, schedule, state)
+
+    def _features(self, cells: IntArray, values: FloatArray | None) -> SparseRows:
+        if cells.size and not 0 <= cells.min() <= cells.max() < self.n_cells:
+            raise ValueError(f"cells has columns outside [0, {self.n_cells}).")
+        return SparseRows.of(cells, values)
 
     def scores(self, cells: IntArray, values: FloatArray | None = None) -> FloatArray:
         """Scores of rows by the averaged weights, shape (N, K): O(NMK), whatever C."""
-        design = Design(cells, values, self.n_cells)
+        features = self._features(cells, values)
         if self.n_steps == 0:
-            return design.scores(self._U) + self.b
+            return features.gather(self._U) + self.b
         _, _, tau, total = self._clock
-        sums = tau * design.scores(self._U) + design.scores(self._V)
+        sums = tau * features.gather(self._U) + features.gather(self._V)
         return np.asarray((sums + self._b_sum) / total)
 
     def inherit(self, parent_of: IntArray) -> None:

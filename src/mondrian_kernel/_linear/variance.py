@@ -2,23 +2,31 @@ r"""Predictive variance of ridge regression, in kernel form and never negative.
 
 Ridge is the posterior mean of :math:`y = b + w^\top\phi(x) + \varepsilon` with weights of
 variance σ² and noise of variance σ²α. A new row has features with :math:`\phi^\top\phi \le 1 =
-k(x, x)`: what is missing to 1 belongs to cells without rows, of which the data say nothing.
+k(x, x)`. The shortfall from 1 is the share of cells with no training data.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.optimize import brentq
 
-from mondrian_kernel._linear.dense import cholesky, dense_features
-from mondrian_kernel._linear.design import Design
-from mondrian_kernel._linear.krylov import MAX_STEPS, krylov
-from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._linear.cholesky import Factor
+from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients, shifted
+from mondrian_kernel._linear.lanczos import krylov
+from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._settings import (
+    FIT_PROBES,
+    KRYLOV_STEPS,
+    ONE_FIT_PROBE_TOL,
+    PANEL_NUMBERS,
+    VARIANCE_CHECK_ROWS,
+    VARIANCE_DENSE_SIZE,
+    VARIANCE_ODDS,
+    VARIANCE_RTOL,
+    VARIANCE_SAMPLE_ROWS,
+)
 from mondrian_kernel._typing import FloatArray
-
-DENSE_SIZE = 10_000  # 800 MB
-_BLOCK = 2**24  # numbers held at once for a block of new rows, 128 MB
-_RTOL = 1e-6
 
 
 class PredictiveVariance:
@@ -33,43 +41,50 @@ class PredictiveVariance:
     remains unknown of their mean. Without one, H = I, ψ = φ and the last term is absent. The
     variance of a new y is σ² (v + α); for σ² see :func:`signal_variance`.
 
-    The Cholesky factor of size min(C, N) is made once and serves all calls. Above ``DENSE_SIZE``
+    The Cholesky factor of size min(C, N) is made once and serves all calls. Above ``dense_size``
     there is none and each call runs conjugate gradients, for blocks of new rows at once; the
     values are then too large by a factor of at most 1 + 1e-6.
 
     Parameters
     ----------
-    design : Design
+    operator : Operator
         The fitted rows, at one level.
     alpha : float
         Penalty α.
+    dense_size : int
+        Largest Cholesky factor.
     """
 
-    def __init__(self, design: Design, alpha: float) -> None:
-        self._design, self._alpha = design, alpha
-        self._mean: FloatArray = np.zeros(int(design.n_cells[0]))
-        if design.centre:
-            self._mean = design.scatter(design.root_weight[:, None])[:, 0] / design.total_weight
-        n_rows, n_cells = design.n_rows, self._mean.size
-        self._primal = n_cells < n_rows
-        self._factor: FloatArray | None = None
-        if min(n_rows, n_cells) <= DENSE_SIZE:
-            self._factor = cholesky(design, alpha)
-        if self._factor is None or not self._primal:
-            self._cross_mean: FloatArray = design.gather(self._mean[:, None])[:, 0]
+    def __init__(
+        self, operator: Operator, alpha: float, *, dense_size: int = VARIANCE_DENSE_SIZE
+    ) -> None:
+        self._operator, self._alpha = operator, alpha
+        self._mean: FloatArray = np.zeros(int(operator.n_cells[-1]))
+        if operator.centre:
+            sums = operator.scatter(operator.sample_weight[:, None])[:, 0]
+            self._mean = sums / operator.total_weight
+        self._factor = Factor(operator, alpha) if operator.size <= dense_size else None
+        if not self._primal:
+            products = operator.gather(self._mean[:, None])[:, 0]
+            self._cross_mean: FloatArray = operator.root_weight * products
+
+    @property
+    def _primal(self) -> bool:
+        """Whether there is a factor, in the space of the features."""
+        return self._factor is not None and self._factor.primal
 
     def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
-        design, alpha = self._design, self._alpha
+        operator, alpha = self._operator, self._alpha
         squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
         missing = np.maximum(1.0 - squares, 0.0)
-        if design.centre:
-            missing += alpha / design.total_weight
+        if operator.centre:
+            missing += alpha / operator.total_weight
         centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
         # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
-        least = alpha / (design.total_weight + alpha) * np.maximum(centred, 0.0)
+        least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
 
-        step = max(1, _BLOCK // self._room(Phi_new))
+        step = max(1, PANEL_NUMBERS // (self._mean.size if self._primal else operator.n_rows))
         variance = np.empty(squares.size)
         for begin in range(0, squares.size, step):
             s = slice(begin, begin + step)
@@ -79,71 +94,40 @@ class PredictiveVariance:
 
     def inverse_diagonal(self) -> FloatArray | None:
         """Diagonal of (K + αI)⁻¹ over the fitted rows, (N,); None where there is no factor."""
-        if self._factor is None:
-            return None
-        if self._primal:
-            Psi = dense_features(self._design)
-            return (1.0 - _squares(self._factor, Psi.T)) / self._alpha
-        inverse, _ = linalg.lapack.dpotri(self._factor, lower=1)
-        return np.diag(inverse).copy()
+        return None if self._factor is None else self._factor.inverse_diagonal()
 
     def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n).
 
         Two new rows share what their features share; what is missing to 1 is each row's own.
         """
-        design, alpha = self._design, self._alpha
+        operator, alpha = self._operator, self._alpha
         squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
         Psi = Phi_new.toarray() - self._mean
-        if self._factor is not None and self._primal:
-            Z = linalg.solve_triangular(self._factor, Psi.T, lower=True, check_finite=False)
+        if self._factor is not None and self._factor.primal:
+            Z = self._factor.whitened(Psi.T)
             cov: FloatArray = alpha * (Z.T @ Z)
         else:
             cross = self._cross(Phi_new)
             cov = Psi @ Psi.T - cross.T @ self._solved(cross)
         cov = 0.5 * (cov + cov.T)
-        if design.centre:
-            cov += alpha / design.total_weight
+        if operator.centre:
+            cov += alpha / operator.total_weight
         cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - squares, 0.0)
         return cov
 
     def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Columns k = HΦψ of all new rows, (N, n)."""
-        from mondrian_kernel._kernels.cells import values_where_matched
-
-        design = self._design
-        if self._in_each_tree(Phi_new):
-            shape = Phi_new.shape[0], design.cells.shape[1]
-            others, values = Phi_new.indices.reshape(shape), Phi_new.data.reshape(shape)
-            cross = np.empty((design.n_rows, shape[0]))
-            in_threads(
-                lambda a, b: values_where_matched(design.cells, others, values, a, b, cross),
-                design.n_rows, design.n_jobs, work=cross.size * shape[1] / 8,
-            )  # fmt: skip
-            cross *= design.scale[:, None]
-        else:
-            cross = design.gather(Phi_new.T.toarray())
-        return design.centred(cross - self._cross_mean[:, None])
-
-    def _in_each_tree(self, Phi_new: sparse.csr_matrix) -> bool:
-        """Whether every row has a feature in every tree: not so far from the data."""
-        return bool(np.all(np.diff(Phi_new.indptr) == self._design.cells.shape[1]))
-
-    def _room(self, Phi_new: sparse.csr_matrix) -> int:
-        """Numbers that a new row takes while its variance is computed."""
-        if self._factor is not None and self._primal:
-            return self._mean.size
-        rows = self._design.n_rows
-        return rows if self._in_each_tree(Phi_new) else rows + self._mean.size
+        cross = self._operator.kernel_with(Phi_new)
+        return self._operator.centred(cross - self._cross_mean[:, None])
 
     def _solved(self, cross: FloatArray) -> FloatArray:
         """(K + αI)⁻¹ applied to columns."""
         if self._factor is not None:
-            solved: FloatArray = linalg.cho_solve((self._factor, True), cross)
-            return solved
+            return self._factor.solve(cross)
         shift = np.array([self._alpha])
         blocks = [
-            krylov(self._design, cross[:, b : b + 8], shift, _RTOL).solution[:, :, 0]
+            krylov(self._operator, cross[:, b : b + 8], shift, VARIANCE_RTOL).solution[:, :, 0]
             for b in range(0, cross.shape[1], 8)
         ]
         return np.concatenate(blocks).T
@@ -152,53 +136,109 @@ class PredictiveVariance:
         self, Phi_new: sparse.csr_matrix, missing: FloatArray, centred: FloatArray
     ) -> FloatArray:
         """α ψᵀA⁻¹ψ, which is ψᵀψ - kᵀ(K + αI)⁻¹k with k = HΦψ in the rows' own space."""
-        if self._factor is not None and self._primal:
+        if self._factor is not None and self._factor.primal:
             Psi = Phi_new.toarray() - self._mean
-            return self._alpha * _squares(self._factor, Psi.T)
+            return self._alpha * self._factor.squares(Psi.T)
         cross = self._cross(Phi_new)
         if self._factor is not None:
-            return centred - _squares(self._factor, cross)
-        return _conjugate_gradients(self._design, self._alpha, cross, centred, missing)
+            return centred - self._factor.squares(cross)
+        return self._by_gradients(cross, missing, centred)
+
+    def _by_gradients(
+        self, cross: FloatArray, missing: FloatArray, centred: FloatArray
+    ) -> FloatArray:
+        r"""Return ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``, from above.
+
+        Each step takes its part off. At most :math:`\lVert r \rVert^2/\alpha` is left to take, with
+        r the residual: the end is where that is small beside the variance itself.
+        """
+        rest = centred
+
+        def small(now: Progress) -> bool:
+            nonlocal rest
+            rest = centred - now.gained
+            bound = VARIANCE_RTOL * (missing + np.maximum(rest, 0.0))
+            return bool(np.all(now.square / self._alpha <= bound))
+
+        product = shifted(self._operator, self._alpha)
+        conjugate_gradients(product, cross, small, max_steps=KRYLOV_STEPS)
+        return rest
 
 
-def signal_variance(design: Design, target: FloatArray, dual: FloatArray) -> FloatArray:
-    """Variance σ² under which the targets are likeliest, ``yᵀ(K + αI)⁻¹y / n``, of shape (T,).
+class SampledVariance:
+    r"""Variance of f at new rows from a random 8000 of the fitted rows, in units of σ².
 
-    Targets (N, T) scaled and centred, dual coefficients (N, T). n is the sum of the sample weights,
-    less one for an intercept.
+    Fewer rows leave a variance :math:`v_s(x)` that is too large. Its odds are multiplied by one
+    factor,
+
+    .. math::
+        \frac{v(x)}{1 - v(x)} = c\, \frac{v_s(x)}{1 - v_s(x)},
+
+    so that far from the data it stays that of the prior, 1. With G the inverse of the kernel matrix
+    plus αI, row i left out has the variance v with :math:`\alpha G_{ii} = 1 / (1 + s_i v/\alpha)`;
+    c is the factor for which the mean of these, over rows that are not in the sample, is the trace
+    of αG over N, which a few random vectors tell nearly exactly.
+
+    Parameters
+    ----------
+    operator : Operator
+        The fitted rows, at one level.
+    alpha : float
+        Penalty α.
+    n_sample : int
+        Rows in the sample.
     """
-    n = design.total_weight - design.centre
-    quadratic: FloatArray = np.einsum("nt,nt->t", target, dual)
-    return np.maximum(quadratic, 0.0) / n if n > 0 else np.zeros_like(quadratic)
+
+    def __init__(
+        self, operator: Operator, alpha: float, *, n_sample: int = VARIANCE_SAMPLE_ROWS
+    ) -> None:
+        rng = np.random.default_rng(0)
+        order = rng.permutation(operator.n_rows)
+        self._sample = PredictiveVariance(operator.take(np.sort(order[:n_sample])), alpha)
+        self.rows = np.sort(order[n_sample : n_sample + VARIANCE_CHECK_ROWS])
+        self._factor = 1.0
+        alone = self(operator.features(self.rows))
+        signs = operator.centred(rng.choice([-1.0, 1.0], size=(operator.n_rows, FIT_PROBES)))
+        shift = np.array([alpha])
+        solved = krylov(operator, signs, shift, ONE_FIT_PROBE_TOL).solution[:, :, 0].T
+        mean_share = alpha * np.einsum("nk,nk->", signs, solved) / (FIT_PROBES * operator.n_rows)
+        s = operator.sample_weight[self.rows]
+
+        def excess(factor: float) -> float:
+            v = _scaled_odds(alone, factor)
+            return float(np.mean(1.0 / (1.0 + s * v / alpha)) - mean_share)
+
+        low, high = VARIANCE_ODDS
+        if excess(high) < 0 < excess(low):
+            self._factor = float(brentq(excess, low, high))
+        self._left_out = _scaled_odds(alone, self._factor)
+        self._alpha, self._weight = alpha, s
+
+    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
+        return _scaled_odds(self._sample(Phi_new), self._factor)
+
+    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at the rows of ``Phi_new`` (n, C): correlations of the sample's."""
+        cov = self._sample.covariance(Phi_new)
+        alone = np.diag(cov)
+        scale = np.sqrt(_scaled_odds(alone, self._factor) / alone)
+        scaled: FloatArray = cov * np.outer(scale, scale)
+        return scaled
+
+    def standard_errors(self, dual: FloatArray) -> FloatArray:
+        r"""Leave-one-out errors of :attr:`rows` in units of their deviation, (n, T).
+
+        With a the dual coefficients (N, T) of scaled rows the error of a row of weight s is
+        :math:`|a_i| (s v + \alpha) / \sqrt s`, and its deviation :math:`\sqrt{v + \alpha}`.
+        """
+        v, s = self._left_out[:, None], self._weight[:, None]
+        errors: FloatArray = np.abs(dual[self.rows]) * (v * s + self._alpha) / np.sqrt(s)
+        return errors / np.sqrt(v + self._alpha)
 
 
-def _squares(L: FloatArray, V: FloatArray) -> FloatArray:
-    """Squared norms of the columns of L⁻¹V."""
-    Z = linalg.solve_triangular(L, V, lower=True, check_finite=False)
-    squares: FloatArray = np.einsum("ij,ij->j", Z, Z)
-    return squares
-
-
-def _conjugate_gradients(
-    design: Design, alpha: float, starts: FloatArray, total: FloatArray, missing: FloatArray
-) -> FloatArray:
-    r"""``total`` - kᵀ(K + αI)⁻¹k for every column k of ``starts``, from above.
-
-    Each step takes its part off. What is left to take is at most :math:`\lVert r \rVert^2/\alpha`
-    with r the residual: the end is where that is small beside the variance itself.
-    """
-    rest = total.copy()
-    R, P = starts.copy(), starts.copy()
-    rr = np.einsum("ij,ij->j", R, R)
-    for _ in range(MAX_STEPS):
-        if np.all(rr / alpha <= _RTOL * (missing + np.maximum(rest, 0.0))):
-            break
-        KP = design.gram(P) + alpha * P
-        curvature = np.einsum("ij,ij->j", P, KP)
-        length = rr / np.where(curvature > 0, curvature, np.inf)
-        rest -= length * rr
-        R -= length * KP
-        rr_old, rr = rr, np.einsum("ij,ij->j", R, R)
-        P *= rr / np.where(rr_old > 0, rr_old, np.inf)
-        P += R
-    return rest
+def _scaled_odds(v: FloatArray, factor: float) -> FloatArray:
+    """Multiply the odds of v; what an intercept adds to a variance of 1 stays."""
+    inside = np.minimum(v, 1.0)
+    scaled: FloatArray = factor * inside / (1.0 - inside + factor * inside)
+    return scaled + (v - inside)

@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 
 from mondrian_kernel._linear.scores import LOG_2PI
 from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel.features.csr import cell_features
 
 EXACT_SIZE = 4000
 _CHANGE = 1.25
@@ -157,11 +158,7 @@ class ExactRidge:
         return w, b, rest / self._alpha, known, drift
 
     def _Phi(self, begin: int = 0) -> sparse.csr_matrix:
-        cells = self._rows[1][begin : self._n]
-        n, n_trees = cells.shape
-        data = np.full(cells.size, n_trees**-0.5)
-        indptr = np.arange(0, cells.size + 1, n_trees)
-        return sparse.csr_matrix((data, cells.ravel(), indptr), shape=(n, self._n_cells))
+        return cell_features(self._rows[1][begin : self._n], None, self._n_cells)
 
     def _factor(self) -> None:
         """Factor anew, in the smaller form."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_kernel._linear.design import Design
-from mondrian_kernel._linear.solve import Fit, centred_targets, solve
-from mondrian_kernel._linear.variance import PredictiveVariance, signal_variance
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import Fit, solve
+from mondrian_kernel._linear.scores import centred_targets, signal_variance
+from mondrian_kernel._linear.variance import PredictiveVariance
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
@@ -25,7 +26,7 @@ class RidgeComponent:
     """
 
     features: MondrianFeatures
-    design: Design
+    design: CellOperator
     alpha: float
     fit: Fit
     offset: FloatArray

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._linear.dense import dense_cost, dense_scores
-from mondrian_kernel._linear.design import Design
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import dense_cost, dense_scores
 from mondrian_kernel._linear.lanczos import lanczos_cost, lanczos_scores
-from mondrian_kernel._linear.scores import Scores
-from mondrian_kernel._linear.solve import centred_targets, weights
+from mondrian_kernel._linear.scores import Scores, centred_targets, weights
 from mondrian_kernel._path.held_out import held_out_errors
 from mondrian_kernel._path.plan import growing, in_groups, lifetimes_between, passed_its_best
 from mondrian_kernel._path.result import LifetimePath, criterion_values
@@ -170,7 +169,14 @@ class _Run:
         node[fine.column[is_cell]] = is_cell
         levels = [trees.cells(float(t)) for t in lifetimes]
         groups = np.stack([cells.column[node] for cells in levels], axis=1)
-        design = Design(fine.column[leaf], groups, weight, centre=fit_intercept, n_jobs=self.n_jobs)
+        design = CellOperator(
+            fine.column[leaf],
+            fine.total,
+            groups=groups,
+            sample_weight=weight,
+            centre=fit_intercept,
+            n_jobs=self.n_jobs,
+        )
         target, mean = centred_targets(design, Y)
         solver, by_probes = self.solver, self.criterion != "holdout"
         if solver == "auto":

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.batch import minimise
-from mondrian_kernel._linear.losses import check_loss, encode, value
-from mondrian_kernel._linear.newton import Minimum
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.losses import Minimum, check_loss, encode, value
+from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._linear.sgd import inherit
 from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import ALPHAS
@@ -285,9 +285,10 @@ class _Run:
             point["b0"] = start.b
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            operator = CellOperator(cells, n_cells, centre=False, n_jobs=self.n_jobs)
             return minimise(
-                cells, None, n_cells, self.Y, self.loss, alpha, sample_weight=self.s, tol=_TOL,
-                max_iter=_STEPS, n_jobs=self.n_jobs, **point,
+                operator, self.Y, self.loss, alpha, sample_weight=self.s, tol=_TOL,
+                max_iter=_STEPS, **point,
             )  # fmt: skip
 
     def passed_its_best(self) -> bool:

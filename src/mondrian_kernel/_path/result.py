@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_kernel._linear.design import Design, flat_design
-from mondrian_kernel._linear.solve import solve
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
@@ -136,12 +136,15 @@ class LifetimePath(BestOfGrid):
 
         return lifetime_posterior(self, prior, alpha=alpha, evidence=evidence)
 
-    def _design(self, lifetime: float | None) -> Design:
+    def _design(self, lifetime: float | None) -> CellOperator:
         cells = self.features(lifetime)._cells
-        return flat_design(
-            cells.column[self._leaf], cells.total, self._sample_weight,
-            centre=self._fit_intercept, n_jobs=self.trees.n_jobs,
-        )  # fmt: skip
+        return CellOperator(
+            cells.column[self._leaf],
+            cells.total,
+            sample_weight=self._sample_weight,
+            centre=self._fit_intercept,
+            n_jobs=self.trees.n_jobs,
+        )
 
 
 def criterion_values(

@@ -6,51 +6,55 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._settings import RUN_BLOCK_ENTRIES, RUN_ROW_SHARE, RUN_SHARES
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
-LANES = 8
-# A run of trees grows until it has this share of N different rows.
-_SHARE = 0.06
-# So many entries go through side by side: with their eight numbers they stay in the cache.
-_SIDE_BY_SIDE = 8000
-# Sums over this many shares of the runs are added in order, so that threads change nothing; nor do
-# more threads than that help.
-_SHARES = 4
+LANES = 8  # numbers of a cache line, and columns of a product that go through together
 
 Share = tuple[int, int]  # blocks from, to
 
 NO_GROUPS: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Features Φ of rows as entries of runs of trees; see :mod:`mondrian_kernel._kernels.joint`.
+class RunTable(NamedTuple):
+    """Runs of trees as kernels take them; see :mod:`mondrian_kernel._kernels.joint`.
 
-    A row has the value ``scale`` (N,) in each of its cells. ``joint`` (R · N,) is the entry of each
-    row in each run, ``before`` and ``cell`` (E,) what an entry is made of; ``edges``, ``first`` and
-    ``first_cell`` (B + 1,) are the first run, entry and cell of each block, ``shares`` the first
-    block of each share. ``original`` is the number of each cell in the table that it comes from,
-    which had ``n_cells``.
+    ``joint`` (R · N,) is the entry of each row in each run; ``before`` and ``cell`` (E,) are the
+    parts of each entry; ``edges``, ``first`` and ``first_cell`` (B + 1,) are the first run, entry
+    and cell of each block.
     """
 
-    scale: FloatArray
     joint: IntArray
     edges: NDArray[np.int64]
     first: NDArray[np.int64]
     first_cell: NDArray[np.int64]
     before: IntArray
     cell: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Indicator features Φ of rows as entries of runs of trees.
+
+    ``shares`` is the first block of each share of the runs; ``original`` is the number of each
+    cell in the table of cells that the runs were made of, which had ``n_cells``. In products a row
+    i has the value ``scale[i]`` in each of its cells.
+    """
+
+    table: RunTable
     shares: NDArray[np.int64]
     original: IntArray
     n_cells: int
+    n_rows: int
 
-    def gather(self, W: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Return the sums of W (C, k) over the cells of each row, scaled: ``Φ W``."""
+    def gather(self, W: FloatArray, scale: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return Φ W for W (C, k): scaled sums over the cells of each row."""
         from mondrian_kernel._kernels.joint import gather, leave
 
         out = np.empty((self.n_rows, W.shape[1]))
@@ -60,30 +64,34 @@ class Runs:
             panel[:, : some.shape[1]], panel[:, some.shape[1] :] = some[self.original], 0.0
 
             def product(share: Share, part: FloatArray, panel: FloatArray = panel) -> None:
-                gather(*self._table, *share, panel, rows_of_eight(self._most_entries), part)
+                gather(self.table, *share, panel, rows_of_eight(self._most_entries), part)
 
-            leave(self._added(product, LANES, n_jobs), begin, self.scale, out)
+            leave(self._added(product, LANES, n_jobs), begin, scale, out)
         return out
 
-    def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Return the sums of V (N, k), scaled, over the rows of each cell: ``Φᵀ V``."""
+    def scatter(self, V: FloatArray, scale: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return Φᵀ V for V (N, k): scaled sums over the rows of each cell."""
         from mondrian_kernel._kernels.joint import enter, scatter
 
         V, out = np.ascontiguousarray(V), np.zeros((self.n_cells, V.shape[1]))
         for begin in range(0, V.shape[1], LANES):
             panel, W = rows_of_eight(self.n_rows), rows_of_eight(self.original.size)
-            enter(V, begin, self.scale, panel)
+            enter(V, begin, scale, panel)
 
             def run(first: int, last: int, panel: FloatArray = panel, W: FloatArray = W) -> None:
                 for share in self._shares[first:last]:
-                    scatter(*self._table, *share, panel, rows_of_eight(self._most_entries), W)
+                    scatter(self.table, *share, panel, rows_of_eight(self._most_entries), W)
 
             in_threads(run, len(self._shares), n_jobs, work=self._work)
             out[self.original, begin : begin + LANES] = W[:, : V.shape[1] - begin]
         return out
 
     def gram(
-        self, V: FloatArray, n_jobs: int | None, same: NDArray[np.uint8] = NO_GROUPS
+        self,
+        V: FloatArray,
+        scale: FloatArray,
+        n_jobs: int | None,
+        same: NDArray[np.uint8] = NO_GROUPS,
     ) -> FloatArray:
         """Return ``Φ S Sᵀ Φᵀ V`` for V (N, k).
 
@@ -96,7 +104,7 @@ class Runs:
         alone = V.shape[1] == 1 and same is NO_GROUPS  # eight would cost as much
         for index, begin in enumerate(range(0, V.shape[1], LANES)):
             panel = np.empty((self.n_rows, 1)) if alone else rows_of_eight(self.n_rows)
-            enter(V, begin, self.scale, panel)
+            enter(V, begin, scale, panel)
             joined = same[index] if same.size else same.ravel()
 
             def product(
@@ -108,18 +116,18 @@ class Runs:
                 n_entries, n_cells = self._most_entries, self._most_cells
                 if alone:
                     room = np.empty(n_entries), np.empty(n_cells)
-                    gram_of_one(*self._table, *share, panel[:, 0], *room, part[:, 0])
+                    gram_of_one(self.table, *share, panel[:, 0], *room, part[:, 0])
                 else:
                     rooms = rows_of_eight(n_entries), rows_of_eight(n_cells)
-                    gram(*self._table, *share, joined, panel, *rooms, part)
+                    gram(self.table, *share, joined, panel, *rooms, part)
 
-            leave(self._added(product, panel.shape[1], n_jobs), begin, self.scale, out)
+            leave(self._added(product, panel.shape[1], n_jobs), begin, scale, out)
         return out
 
     def _added(
         self, product: Callable[[Share, FloatArray], None], width: int, n_jobs: int | None
     ) -> FloatArray:
-        """Let a product add to zeros, for each share of the runs, and these up: (N, width)."""
+        """Run a product for each share of the runs and add up the results, (N, width)."""
         from mondrian_kernel._kernels.joint import add_up
 
         n = len(self._shares)
@@ -139,17 +147,8 @@ class Runs:
         return rows[: self.n_rows]
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows N."""
-        return self.scale.size
-
-    @property
-    def _table(self) -> tuple[NDArray[np.integer], ...]:
-        return self.joint, self.edges, self.first, self.first_cell, self.before, self.cell
-
-    @property
     def _work(self) -> int:
-        return self.joint.size + self.cell.size
+        return self.table.joint.size + self.table.cell.size
 
     @cached_property
     def _shares(self) -> list[Share]:
@@ -157,19 +156,19 @@ class Runs:
 
     @cached_property
     def _most_entries(self) -> int:
-        return int(np.diff(self.first).max())
+        return int(np.diff(self.table.first).max())
 
     @cached_property
     def _most_cells(self) -> int:
-        return int(np.diff(self.first_cell).max())
+        return int(np.diff(self.table.first_cell).max())
 
 
-def join_trees(cells: IntArray, n_cells: int, scale: FloatArray) -> Runs:
+def join_trees(cells: IntArray, n_cells: int) -> Runs:
     """Join the trees of a table of cells (N, M); see :class:`Runs`."""
     from mondrian_kernel._kernels.joint import join, lay_out
 
     n_rows, n_trees = cells.shape
-    limit = max(1, int(_SHARE * n_rows))
+    limit = max(1, int(RUN_ROW_SHARE * n_rows))
     joint, original = np.empty((n_trees, n_rows), np.int32), np.empty(n_cells, np.int32)
     first, first_cell = np.empty(n_trees + 1, np.int64), np.empty(n_trees + 1, np.int64)
     size = -1
@@ -185,10 +184,8 @@ def join_trees(cells: IntArray, n_cells: int, scale: FloatArray) -> Runs:
     before, cell = before[:size].copy(), cell[:size].copy()
     side_by_side = np.empty(n_runs * n_rows, np.int32)
     lay_out(joint, edges, first, first_cell, before, cell, side_by_side)
-    return Runs(
-        scale, side_by_side, edges, first[edges], first_cell[edges], before, cell, shares,
-        original[: first_cell[-1]].copy(), n_cells,
-    )  # fmt: skip
+    table = RunTable(side_by_side, edges, first[edges], first_cell[edges], before, cell)
+    return Runs(table, shares, original[: first_cell[-1]].copy(), n_cells, n_rows)
 
 
 def _blocks(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -196,8 +193,8 @@ def _blocks(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     n_runs = first.size - 1
     starts: list[int] = []
     shares: list[int] = []
-    for begin, end in pairwise(np.unique(np.linspace(0, n_runs, _SHARES + 1).astype(int))):
-        block = (first[begin:end] - first[begin]) // _SIDE_BY_SIDE
+    for begin, end in pairwise(np.unique(np.linspace(0, n_runs, RUN_SHARES + 1).astype(int))):
+        block = (first[begin:end] - first[begin]) // RUN_BLOCK_ENTRIES
         shares.append(len(starts))
         starts += (begin + np.flatnonzero(np.diff(block, prepend=-1))).tolist()
     return np.array([*starts, n_runs]), np.array([*shares, len(starts)])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._linear.loss_design import Design
+from mondrian_kernel._linear.operator import SparseRows
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add, delayed_call, persist, send, total
@@ -27,9 +27,10 @@ class Part(NamedTuple):
     Y: FloatArray
     weight: FloatArray
 
-    def design(self, n_cells: int) -> Design:
+    @property
+    def features(self) -> SparseRows:
         """Φ of the rows."""
-        return Design(self.cells, None, n_cells)
+        return SparseRows.of(self.cells)
 
 
 class CellBlocks:

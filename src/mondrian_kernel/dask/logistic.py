@@ -77,9 +77,9 @@ def minimise_logistic(
 
 def _slopes(part: Part, point: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """Sum of losses, gradient in the weights and the intercept, and the intercept's Hessian."""
-    design, s = part.design(point.shape[0] - 1), part.weight[:, None]
-    F = design.scores(point[:-1]) + point[-1]
+    features, s = part.features, part.weight[:, None]
+    F = features.gather(point[:-1]) + point[-1]
     R = s * slope(_LOSS, part.Y, F)
-    gradient = np.vstack([design.weights(R), R.sum(axis=0)])
+    gradient = np.vstack([features.scatter(R, point.shape[0] - 1), R.sum(axis=0)])
     loss = float(part.weight @ value(_LOSS, part.Y, F))
     return loss, gradient, intercept_hessian(_LOSS, F, s)

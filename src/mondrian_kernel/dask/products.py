@@ -6,11 +6,9 @@ at once, so that one pass over the rows advances the solution of every lifetime 
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import numpy as np
 
-from mondrian_kernel._linear.krylov import krylov
+from mondrian_kernel._linear.lanczos import krylov
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.cells import CellBlocks, Part
 from mondrian_kernel.dask.sums import Totals
@@ -53,12 +51,12 @@ class Levels:
 
     def solve(self, alphas: FloatArray, tol: float) -> FloatArray:
         """Weights (C, L, T, A) at every level and alpha; those beyond C_l are 0."""
-        Q = krylov(cast(Any, self), self.starts, alphas, tol)
+        Q = krylov(self, self.starts, alphas, tol)
         Q.warn_of_residuals(alphas, tol)
         shape = self._groups.shape[0], self._groups.shape[1], -1, alphas.size
         return Q.solution.transpose(1, 0, 2).reshape(shape)
 
 
 def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
-    design = part.design(W.shape[0])
-    return (design.weights(part.weight[:, None] * design.scores(W)),)
+    features = part.features
+    return (features.scatter(part.weight[:, None] * features.gather(W), W.shape[0]),)

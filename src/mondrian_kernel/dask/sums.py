@@ -8,7 +8,7 @@ With ψ = φ - mean φ and y centred, ridge needs :math:`A = \sum_i s_i \psi_i \
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -35,7 +35,6 @@ class Sums:
     mean: FloatArray
     total_weight: float
     n_rows: int
-    centre: bool = True
 
     def coarsened(self, groups: IntArray) -> Sums:
         """Return the sums for coarser cells, ``groups`` (C,) telling in which one each lies."""
@@ -69,7 +68,14 @@ class Sums:
         log_det = np.log(values + alphas).sum(axis=0)
         log_det += (self.n_rows - values.size) * np.log(alphas)
         quadratic = (self.square[:, None] - taken) / alphas
-        likelihoods = evidences(cast(Any, self), quadratic, log_det, alphas)
+        likelihoods = evidences(
+            quadratic,
+            log_det,
+            alphas,
+            n_rows=self.n_rows,
+            total_weight=self.total_weight,
+            centre=True,
+        )
         return coef, train.mean(axis=0) / self.total_weight, *likelihoods
 
 
@@ -119,7 +125,7 @@ def sum_rows(blocks: CellBlocks) -> Sums:
 
 def _totals(part: Part, n_cells: int) -> tuple[Any, ...]:
     s, Y = part.weight[:, None], part.Y
-    sums = part.design(n_cells).weights(np.hstack([s * Y, s]))
+    sums = part.features.scatter(np.hstack([s * Y, s]), n_cells)
     square, y = (s * Y**2).sum(axis=0), (s * Y).sum(axis=0)
     return sums[:, :-1], square, sums[:, -1], y, float(s.sum()), s.size
 

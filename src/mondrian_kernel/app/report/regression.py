@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import r2_score, root_mean_squared_error
 
-from mondrian_kernel._linear.variance import DENSE_SIZE
+from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.at_lifetimes import Slider
 from mondrian_kernel.app.report.dims import dims_section
@@ -147,7 +147,7 @@ def _prediction_figures(target: str, y: FloatArray, along: FloatArray, chosen: i
 def _intervals(
     estimator: Any, n_fitted: int, X: FloatArray, y: FloatArray, target: str
 ) -> tuple[str, float, Section]:
-    few = min(n_fitted, estimator.features_.n_cells_) <= DENSE_SIZE
+    few = min(n_fitted, estimator.features_.n_cells_) <= VARIANCE_DENSE_SIZE
     n = _INTERVAL_ROWS if few else _INTERVAL_ROWS_MANY
     X, y = X[:n], y[:n]
     ends = estimator.predict_interval(X, _LEVELS[-1])

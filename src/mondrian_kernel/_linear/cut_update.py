@@ -10,21 +10,25 @@ leading blocks of H have leading blocks of L and d. Each cut has one pivot :math
 :math:`d > 0`, so that no pivoting is needed. With :math:`\beta = L^{-1} F^\top G y`, column q of
 :math:`R = \alpha G F L^{-\top}` takes :math:`\beta_q R_q / d_q` from the residuals αGy and
 :math:`R_q^2 / (\alpha d_q)` from αG_ii = 1 - h_i, and adds ln|d_q| to the log-determinant.
-R = Φ Y is a function of cells too, and holds for new rows as well.
+R = Φ Y is a function of cells too, and holds for new rows as well. The product goes through the
+rows as a tree of small differences, which touches few cells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from mondrian_kernel._linear.cut_factor import Dual, FloatArray, IntArray, Primal
-
-_PANEL = 48
+from mondrian_kernel._linear.cut_factor import Dual, Primal
+from mondrian_kernel._settings import LDL_PANEL, ROW_TREE_KEYS, ROW_TREE_ORDERS
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +77,7 @@ def cut_block(factor: Primal | Dual, k: int, coef: FloatArray, residual: FloatAr
     d = _ldl(H)
 
     new_y = np.empty(k)
-    sum_runs(
-        nested.cells, nested.owner, nested.start, nested.stop, nested.order, cuts, residual, new_y
-    )
+    sum_runs(nested, cuts, residual, new_y)
     new_y /= factor.alpha * m**0.5
     beta = of_cuts(np.concatenate([coef[old], new_y])[:, None])[:, 0]
     beta = solve_triangular(H, beta, lower=True, unit_diagonal=True)
@@ -128,9 +130,69 @@ def _ldl(H: FloatArray) -> FloatArray:
 
     n = H.shape[0]
     d = np.empty(n)
-    for begin in range(0, n, _PANEL):
-        end = min(begin + _PANEL, n)
+    for begin in range(0, n, LDL_PANEL):
+        end = min(begin + LDL_PANEL, n)
         ldl_panel(H, begin, end, d)
         below = H[end:, begin:end]
         H[end:, end:] -= (below * d[begin:end]) @ below.T
     return d
+
+
+class RowTree(NamedTuple):
+    """Rows in an order in which each differs little from one before it.
+
+    Similar rows share most of their cells: with N rows in M partitions, Φ Y takes as many
+    additions a column as rows differ from their parents, instead of N M. Cells only ever get
+    finer, so that a tree made for the final cells serves all earlier ones.
+    """
+
+    visit: IntArray
+    parent: IntArray
+    ptr: IntArray
+    plus: IntArray
+    minus: IntArray
+
+    def product(self, Y: FloatArray, stage: IntArray) -> FloatArray:
+        """Φ Y for the 0-1 features Φ of the rows; ``stage`` maps final cells to rows of Y."""
+        from mondrian_kernel._kernels.cut_rows import spread
+
+        R = np.empty((self.visit.size, Y.shape[1]))
+        spread(self, Y, stage, R)
+        return R
+
+
+def row_tree(cells: IntArray) -> RowTree:
+    """Build the tree for rows in ``cells`` int32 (N, M): a light spanning tree of differences.
+
+    The candidates for an edge are rows next to each other in a few sorted orders, so the tree is
+    close to the lightest one, not always the lightest; only the speed depends on it.
+    """
+    n = cells.shape[0]
+    pairs = _neighbours(cells)
+    distance = np.empty(pairs.shape[0])
+    for begin in range(0, distance.size, 4096):
+        i, j = pairs[begin : begin + 4096].T
+        distance[begin : begin + 4096] = (cells[i] != cells[j]).sum(axis=1)
+    # Edges of weight 0 are no edges to scipy; equal rows must stay connected.
+    graph = coo_array((distance + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    visit, parent = breadth_first_order(minimum_spanning_tree(graph), 0, directed=False)
+    parent = np.where(parent < 0, -1, parent).astype(np.int32)
+    differ = cells != cells[parent]
+    differ[visit[0]] = True
+    ptr = np.concatenate([[0], np.cumsum(differ.sum(axis=1))]).astype(np.int32)
+    return RowTree(visit.astype(np.int32), parent, ptr, cells[differ], cells[parent][differ])
+
+
+def _neighbours(cells: IntArray) -> NDArray[np.int64]:
+    """Pairs of rows (i < j), each once, that are near in one of several sorted orders."""
+    n, n_partitions = cells.shape
+    found = [np.empty(0, np.int64)]
+    for shift in range(min(ROW_TREE_ORDERS, n_partitions)):
+        first = shift * n_partitions // ROW_TREE_ORDERS
+        keys = np.roll(cells, -first, axis=1)[:, :ROW_TREE_KEYS]
+        order = np.lexsort(keys.T[::-1])
+        for lag in (1, 2):
+            i, j = order[:-lag], order[lag:]
+            found.append(np.minimum(i, j) * n + np.maximum(i, j))
+    code = np.unique(np.concatenate(found))
+    return np.stack([code // n, code % n], axis=1)

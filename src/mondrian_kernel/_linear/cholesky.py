@@ -1,0 +1,172 @@
+"""Ridge by dense factors of size min(C, N): exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+from threadpoolctl import threadpool_limits
+
+from mondrian_kernel._linear.operator import Operator, add_symmetric
+from mondrian_kernel._linear.scores import Scores, exact_scores
+from mondrian_kernel._settings import FEW_ALPHAS, ONE_THREAD_SIZE
+from mondrian_kernel._typing import FloatArray
+
+
+class Factor:
+    """Cholesky factor of the smaller of ΦᵀΦ + αI and ΦΦᵀ + αI, features weighted and centred.
+
+    ``primal`` tells whether it is the former. ``L`` is the lower factor.
+    """
+
+    def __init__(self, operator: Operator, alpha: float) -> None:
+        self._operator, self._alpha = operator, alpha
+        self.primal = bool(operator.n_cells[-1] < operator.n_rows)
+        if self.primal:
+            Phi = operator.dense_features()
+            A = Phi.T @ Phi
+        else:
+            A = operator.kernel_matrix()
+        A.flat[:: A.shape[0] + 1] += alpha
+        self.L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(self, V: FloatArray) -> FloatArray:
+        """Return (K + αI)⁻¹ V for V (N, k)."""
+        if not self.primal:
+            dual: FloatArray = linalg.cho_solve((self.L, True), V)
+            return dual
+        Phi = self._operator.dense_features()
+        rest: FloatArray = V - Phi @ linalg.cho_solve((self.L, True), Phi.T @ V)
+        return rest / self._alpha
+
+    def log_det(self) -> float:
+        """Return ln det(K + αI)."""
+        rest = (self._operator.n_rows - self.L.shape[0]) * np.log(self._alpha)
+        return float(2.0 * np.log(np.diag(self.L)).sum() + rest)
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of (K + αI)⁻¹, (N,)."""
+        if self.primal:
+            Phi = self._operator.dense_features()
+            return (1.0 - self.squares(Phi.T)) / self._alpha
+        inverse, _ = linalg.lapack.dpotri(self.L, lower=1)
+        return np.diag(inverse).copy()
+
+    def squares(self, V: FloatArray) -> FloatArray:
+        """Squared norms of the columns of L⁻¹V."""
+        Z = self.whitened(V)
+        squares: FloatArray = np.einsum("ij,ij->j", Z, Z)
+        return squares
+
+    def whitened(self, V: FloatArray) -> FloatArray:
+        """Return L⁻¹V."""
+        Z: FloatArray = linalg.solve_triangular(self.L, V, lower=True, check_finite=False)
+        return Z
+
+
+class Spectrum(NamedTuple):
+    """Thin eigendecomposition ``K = U diag(values) Uᵀ`` of the (centred) kernel matrix."""
+
+    values: FloatArray
+    U: FloatArray
+
+
+def dense_cost(n_rows: int, n_cells: int) -> float:
+    """Floating-point operations of a level and its scores, roughly."""
+    return min(25.0 * n_rows**3, 25.0 * n_cells**3 + 4.0 * n_rows * n_cells**2)
+
+
+def spectra(operator: Operator) -> Iterator[Spectrum]:
+    """Eigendecomposition of each level, through the smaller of K (N × N) and ΦᵀΦ (C × C).
+
+    ΦᵀΦ is computed once, for the finest level where it is the smaller one. Its rows and columns are
+    summed for the coarser levels.
+    """
+    few = np.flatnonzero(operator.n_cells < operator.n_rows)
+    if few.size:
+        fine = operator.up_to(int(few[-1]))
+        Phi = fine.dense_features()
+        A = Phi.T @ Phi
+        del Phi
+    for level in range(operator.n_levels):
+        if level not in few:
+            values, U = _eigh(operator.level(level).kernel_matrix())
+            yield Spectrum(np.maximum(values, 0.0), U)
+            continue
+        joined = fine.coarsen(fine.coarsen(A, level).T, level)
+        values, V = _eigh(joined)
+        keep = values > operator.total_weight * np.finfo(float).eps * values.size
+        values = values[keep]
+        U = fine.gather(fine.refine(V[:, keep] / np.sqrt(values), level))
+        U *= operator.root_weight[:, None]
+        yield Spectrum(values, fine.centred(U))
+
+
+def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigendecomposition, in one thread while more would only wait for each other."""
+    with threadpool_limits(1 if A.shape[0] <= ONE_THREAD_SIZE else None, user_api="blas"):
+        try:
+            values, V = linalg.eigh(A, driver="evd")
+        except linalg.LinAlgError:  # the fastest driver, which may fail
+            values, V = linalg.eigh(A, driver="ev")
+    return values, V
+
+
+def dense_scores(
+    operator: Operator, Y: FloatArray, alphas: FloatArray
+) -> list[tuple[Scores, FloatArray]]:
+    """Scores and dual coefficients (N, T, A) of every level, for every alpha, exactly.
+
+    Y (N, T) is scaled and centred. One eigendecomposition serves many alphas; a few are faster by
+    a Cholesky factor each.
+    """
+    return [
+        (exact_scores(operator, Y, dual, diagonal, log_det, alphas), dual)
+        for dual, diagonal, log_det in _solved(operator, Y, alphas)
+    ]
+
+
+_Solved = tuple[FloatArray, FloatArray, FloatArray]
+
+
+def _solved(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Iterator[_Solved]:
+    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,) of each level."""
+    if alphas.size <= FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
+        for level in range(operator.n_levels):
+            yield _by_cholesky(operator.level(level), Y, alphas)
+        return
+    for spectrum in spectra(operator):
+        yield _by_spectrum(spectrum, Y, alphas)
+
+
+def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    values, U = spectrum
+    n_rest = U.shape[0] - values.size
+    shrink = 1.0 / (values[:, None] + alphas) - 1.0 / alphas  # on the span of U; 1/α elsewhere
+    UY = U.T @ Y
+    dual = np.einsum("nr,rt,ra->nta", U, UY, shrink, optimize=True) + Y[:, :, None] / alphas
+    diagonal = (U * U) @ shrink + 1.0 / alphas
+    log_det = np.log(values[:, None] + alphas).sum(axis=0) + n_rest * np.log(alphas)
+    return dual, diagonal, log_det
+
+
+def _by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    """Return what :func:`_by_spectrum` does, one alpha after the other, from K."""
+    dual = np.empty((*Y.shape, alphas.size))
+    diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
+    K = operator.kernel_matrix()
+    # The direction of the mean is known: making it heavy keeps it out of the rounding errors.
+    u, heavy = operator.mean_direction, operator.total_weight if operator.centre else 0.0
+    add_symmetric(K, u, 0.5 * heavy * u)
+    with threadpool_limits(1 if K.shape[0] <= ONE_THREAD_SIZE else None, user_api="blas"):
+        for k, alpha in enumerate(alphas):
+            L = K.copy(order="F")
+            L.flat[:: L.shape[0] + 1] += alpha
+            L = linalg.cholesky(L, lower=True, overwrite_a=True, check_finite=False)
+            log_det[k] = 2.0 * np.log(np.diag(L)).sum() - np.log1p(heavy / alpha)
+            dual[:, :, k] = linalg.cho_solve((L, True), Y, check_finite=False)
+            inverse, _ = linalg.lapack.dpotri(L, lower=1, overwrite_c=1)
+            diagonal[:, k] = np.diag(inverse) + u**2 * (1.0 / alpha - 1.0 / (alpha + heavy))
+    return dual, diagonal, log_det
