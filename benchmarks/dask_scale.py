@@ -175,7 +175,7 @@ def work(n_rows, n_dims, n_trees):
     trees = features.trees_
     cuts, leaves = cuts_of(trees), np.flatnonzero(trees.left < 0)
     rows = Rows(X, y, np.ones(n_rows))
-    part = Part(features._cells.column[cuts.leaves(X)], y, rows.weight)
+    part = Part(features.levels_.column[0][cuts.leaves(X)], y, rows.weight)
     W = np.ones((features.n_cells_, 1))
     passes = {
         "a round of growing": lambda: bound_leaves(rows, cuts, int(leaves[0])),

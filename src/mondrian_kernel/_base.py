@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.relevance import scale_and_relevance
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
@@ -175,6 +176,20 @@ class MondrianEstimator(BaseEstimator):
         weight = check_weights(sample_weight, rows)
         return with_weight(rows, targets.copy(), None if weight is None else weight.copy())
 
+    def _learn_columns(
+        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the columns are divided by, and their relevance."""
+        return scale_and_relevance(
+            rows,
+            Y,
+            weight,
+            seed,
+            scale=self.scale,
+            relevance=self.relevance,
+            lifetime=self.lifetime,
+        )
+
     def _check_new(self, X: ArrayLike) -> FloatArray:
         """Validate rows to predict.
 
@@ -230,12 +245,10 @@ class MondrianEstimator(BaseEstimator):
         """Return the stream that takes the next batch."""
         if hasattr(self, "_model"):
             return self._stream or Stream.after(self._model, self._continuing_learner(self._model))
-        n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
-        check_budget(self.max_cells, n_trees)
         return Stream.begin(
             self._blank_learner(n_outputs),
             n_columns,
-            n_trees,
+            self._stream_trees(),
             self.lifetime,
             self.scale,
             self.relevance,
@@ -255,6 +268,11 @@ class MondrianEstimator(BaseEstimator):
         stream = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
         self._model, self._stream = stream.fitted(), stream
         self.path_ = getattr(self, "path_", None)
+
+    def _stream_trees(self) -> int:
+        n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
+        check_budget(self.max_cells, n_trees)
+        return n_trees
 
     @property
     def _stream_alpha(self) -> float:

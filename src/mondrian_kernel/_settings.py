@@ -19,6 +19,10 @@ SPARE_NODES = 64
 
 # --- _linear: operators and solvers -------------------------------------------------------------
 
+# Shares of the trees whose products are added up in order, so that threads change nothing. More
+# threads than that do not help.
+OPERATOR_SHARES = 4
+
 # Products with the cells of trees.
 RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
 RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache

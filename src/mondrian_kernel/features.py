@@ -388,3 +388,17 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def features_at(
+    trees: Trees,
+    lifetime: float,
+    n_jobs: int | None = None,
+    *,
+    seed: int | None = None,
+    names_of: Any = None,
+) -> MondrianFeatures:
+    """Return a fitted transformer around trees that exist already, at one lifetime."""
+    levels = Levels.of(trees, np.array([float(lifetime)]))
+    names = getattr(names_of, "feature_names_in_", None)
+    return MondrianFeatures.from_trees(trees, levels, seed=seed, n_jobs=n_jobs, names=names)

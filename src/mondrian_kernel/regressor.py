@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import copy
-from functools import cached_property, partial
-from numbers import Integral, Real
+import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.ridge import log_det, solve, standard_loo_errors
-from mondrian_kernel._linear.scores import centred_targets, evidences, signal_variance
-from mondrian_kernel._linear.variance import PredictiveVariance, SampledVariance
-from mondrian_kernel._model.relevance import scale_and_relevance
-from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.model import check_new
-from mondrian_kernel._online.regression import learn_regression
-from mondrian_kernel._online.scores import linear_scores
-from mondrian_kernel._path.checks import check_weights, join_copies, with_weight
+from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.ridge_model import ErrorBars, fit_ridge, log_marginal_likelihood
+from mondrian_kernel._online.exact import ExactStream
+from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._path.checks import check_weights, join_copies
 from mondrian_kernel._path.choose import choose_width
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
 from mondrian_kernel._path.progress import Verbose
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
-from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
+from mondrian_kernel._settings import EXACT_SIZE
+from mondrian_kernel._trees.checks import check_ranges, draw_seed
+from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
-
-_Bars = tuple[PredictiveVariance | SampledVariance | Filter, FloatArray, FloatArray | None]
 
 
-class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@shared_docs
+class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimator):
     r"""Ridge regression with the Mondrian kernel, an approximation to the Laplace kernel.
 
     .. math::
@@ -51,66 +48,40 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ----------
     lifetime : float, "auto" or "average", default="auto"
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        inputs; "auto" to choose it; or "average" to predict by the mixture of all lifetimes that
-        the data leave likely (see ``posterior_``), at a fit for each.
+        columns. "auto" chooses it. "average" predicts by the mixture of all lifetimes that the
+        data leave likely (see ``posterior_``), at the price of a fit for each.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
-        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion;
-        the width is chosen with some hundreds of them. "auto": 4000, or as many as go with 30
-        million pairs of a row and a tree and with 1.2 GB of boxes, but at least 100;
-        ``features_.n_estimators`` tells. A stream without a fit has 100.
+        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
+        "auto" takes 4000, or as many as 30 million pairs of a row and a tree and 1.2 GB of boxes
+        allow, but at least 100. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides between widths: the leave-one-out error (above 2000 rows, where it is not
-        exact, the error on a fifth of the rows held out instead), that error for any number of
-        rows, or the marginal likelihood, which always decides where ``lifetime="average"``.
-    scale : "std", None or array-like of shape (n_features,), default="std"
-        What every input is divided by: its standard deviation, nothing, or the given numbers. A
-        Laplace kernel adds up the dims, so that they should be on one scale.
-    relevance : {"auto", "learn", "equal"}, default="auto"
-        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
-        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel._model.relevance.learn_relevance`.
-    max_cells : int or None, default=None
-        Bound on the number of cells of all trees.
+        What decides between widths. "loo" is the leave-one-out error; above 2000 rows, where it
+        is not exact, the error on a fifth of the rows held out. "holdout" is that error for any
+        number of rows. The others are marginal likelihoods, which always decide where
+        ``lifetime="average"``.
+    <scale>
+    <max_cells>
     solver : {"auto", "dense", "lanczos"}, default="auto"
         How the path is solved; see :func:`lifetime_path`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
-    n_jobs : int or None, default=None
-        Threads. The trees and the choice do not depend on it.
-    verbose : int or callable, default=0
-        Whether to print how the path advances, or what to call instead: the ``callback`` of
-        :func:`lifetime_path`.
+    <random_state>
 
     Attributes
     ----------
-    lifetime_, alpha_ : float
-        Lifetime and penalty of the fit.
-    path_ : LifetimePath or None
-        The path on which they were chosen; None where both were given.
-    coef_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
-        Weights of the features.
+    <attributes>
+    cell_weights_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
+        Weights of the cells.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept, not penalised.
-    features_ : MondrianFeatures
-        The feature map, of the scaled inputs.
-    relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled input counts, 1 on average.
-    scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by: their scale over their relevance.
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
-        Log-likelihood of y at these, made when first asked for; estimated where rows and cells are
-        both above 8000.
+        Log-likelihood of y at these, computed when asked for. It is estimated where rows and cells
+        are both above 8000, and NaN once the rows have been forgotten by ``partial_fit``.
     posterior_ : LifetimePosterior
         Only with ``lifetime="average"``: the posterior over λ, its prior uniform in ln λ on
-        ``path_``. ``lifetime_``, ``coef_`` and so on are then those of the likeliest lifetime.
-    n_features_in_ : int
-        Number of input columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input columns, where ``X`` had any.
+        ``path_``. The other attributes are then those of the likeliest lifetime.
 
     Examples
     --------
@@ -126,17 +97,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto", "average"})],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        **MondrianEstimator._parameter_constraints,
+        "lifetime": [
+            *MondrianEstimator._parameter_constraints["lifetime"],
+            StrOptions({"average"}),
+        ],
         "criterion": [StrOptions(set(CRITERIA))],
-        "scale": [StrOptions({"std"}), None, "array-like"],
-        "relevance": [StrOptions({"auto", "learn", "equal"})],
-        "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose", callable],
     }
 
     def __init__(
@@ -179,35 +146,40 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out. Error bars take
-            them as counts of rows: give shares a mean of 1 first.
+            Weights. A row of weight 2 counts as two, one of weight 0 is left out. Error bars take
+            weights as counts of rows: scale shares to a mean of 1 first.
 
         Returns
         -------
         self : MondrianKernelRegressor
             The fitted model.
         """
-        rows, targets = validate_data(
-            self, X, y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
+        rows, targets, weight = self._check_fit(
+            X, y, sample_weight, multi_output=True, y_numeric=True
         )
-        check_budget(self.max_cells, self.n_estimators)
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
         seed = draw_seed(self.random_state)
-        scale, relevance = scale_and_relevance(self, rows, Y, weight, seed)
+        scale, relevance = self._learn_columns(rows, Y, weight, seed)
         rows = rows / scale
         check_ranges(rows)
         average = self.lifetime == "average"
         lifetime, alpha, path = choose_width(
-            rows, Y, weight, seed, lifetime="auto" if average else self.lifetime,
-            alpha=self.alpha, n_estimators=self.n_estimators,
-            criterion="evidence" if average else self.criterion, solver=self.solver,
-            n_jobs=self.n_jobs, verbose=self.verbose,
-        )  # fmt: skip
-        lifetimes, weights = np.array([lifetime]), np.ones(1)
+            rows,
+            Y,
+            weight,
+            seed,
+            lifetime="auto" if average else self.lifetime,
+            alpha=self.alpha,
+            n_estimators=self.n_estimators,
+            criterion="evidence" if average else self.criterion,
+            solver=self.solver,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        lifetimes, likely = np.array([lifetime]), np.ones(1)
         if average:
             assert path is not None
-            lifetimes, weights = likely_widths(path)
+            lifetimes, likely = likely_widths(path)
         longest = float(lifetimes[-1])
         n_trees = enough_trees(
             self.n_estimators,
@@ -216,22 +188,60 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             partial(cells_of_trees, rows, longest, seed),
         )
         rows, Y, weight = join_copies(rows, Y, weight)
-        features = MondrianFeatures(longest, n_trees, max_cells=self.max_cells, n_jobs=self.n_jobs)
-        leaf = features._grow(rows, seed)
-        self.scale_, self.relevance_, self.path_, self.alpha_ = scale, relevance, path, alpha
-        self._leaf, self._Y, self._weight, self._one_output = leaf, Y, weight, targets.ndim == 1
-        self.__dict__.pop("_mixture", None)
-        self._stand_at(features)
+        trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
+        if weight is None:
+            weight = np.ones(rows.shape[0])
+        best = min(lifetimes[np.argmax(likely)], trees.lifetime)
+        blank = FittedModel(
+            trees,
+            Levels.of(trees, np.array([best])),
+            np.empty((0, Y.shape[1])),
+            np.empty(Y.shape[1]),
+            scale,
+            relevance,
+            float(alpha),
+            seed,
+            np.empty(Y.shape[1]),
+            TrainingRows(leaf, Y, weight),
+        )
+        self._one_output = targets.ndim == 1
+        self._set_fitted(fit_ridge(blank, self.n_jobs, rows), path)
+        self._bars: ErrorBars | None = None
+        self._mixture: WidthMixture | None = None
         if average:
-            models = [self.at(min(t, features.lifetime_)) for t in lifetimes]
-            self._stand_at(models[int(np.argmax(weights))].features_)
-            self._mixture = WidthMixture(weights, models)
+            models = [self.at(min(t, trees.lifetime)) for t in lifetimes]
+            self._mixture = WidthMixture(likely, models)
         return self
+
+    @property
+    def cell_weights_(self) -> FloatArray:
+        """Weights of the cells."""
+        return self._shaped(self._fitted().cell_weights)
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercept, not penalised."""
+        return self._shaped(self._fitted().intercept)[()]
+
+    @property
+    def signal_variance_(self) -> Any:
+        """Variance of the function before any row is seen."""
+        return self._shaped(self._fitted().signal)[()]
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Variance of the noise."""
+        return self.signal_variance_ * self.alpha_
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Log-likelihood of y, computed when asked for."""
+        return log_marginal_likelihood(self._fitted(), self.n_jobs)
 
     @property
     def posterior_(self) -> LifetimePosterior:
         """Posterior over the lifetime, where predictions are averaged over it."""
-        if "_mixture" not in self.__dict__ or self.path_ is None:
+        if getattr(self, "_mixture", None) is None or self.path_ is None:
             raise AttributeError('posterior_ exists after a fit with lifetime="average".')
         return width_posterior(self.path_)
 
@@ -242,18 +252,18 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         After a fit, or where ``lifetime`` is a number, the model is at any moment the exact fit of
         all rows so far on its trees, error bars included, at O(min(C, N)²) a row. When rows and
-        cells are both more than 4000 a warning says that from now on each row is taken once and
-        forgotten: O(M) a row, approximate (:class:`mondrian_kernel._online.filter.Filter`).
+        cells are both more than 4000 a warning says that from now on each row is used once and
+        forgotten: O(M) a row, approximate.
 
-        So it is from the beginning where ``lifetime="auto"`` and there was no fit: then a ladder
-        of widths lives on the same trees, of which the one predicts that does best on rows it has
-        not learnt from, and that climbs (:class:`mondrian_kernel._online.stream.Stream`). The error
-        bars rest on the errors of the last 1024 rows before they were learnt from.
+        With ``lifetime="auto"`` and no fit, every row is used once from the beginning. Up to five
+        widths share the trees. The one with the lowest error on unseen rows predicts. When the
+        narrowest wins, a narrower one is added. The error bars rest on the errors of the last
+        1024 rows before they were learnt from.
 
-        Without a fit, ``scale="std"`` is taken from the first 1024 rows; how much each dim counts,
-        if that is to be learnt, from the first 4096, unless updates are exact, which keep dims
-        alike; and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
-        ``max_cells``; from then on no cell is cut any more, but all learn.
+        Without a fit, ``scale="std"`` is taken from the first 1024 rows. The relevances, if they
+        are to be learnt, are taken from the first 4096, unless updates are exact. ``alpha="auto"``
+        is 0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
+        cut any more, but all learn.
 
         Parameters
         ----------
@@ -274,68 +284,77 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 'partial_fit follows one lifetime: set lifetime="auto" or a number instead of '
                 '"average".'
             )
-        learn_regression(self, X, y, sample_weight)
+        first = not hasattr(self, "_model")
+        rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
+        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        self._learn(rows, Y, check_weights(sample_weight, rows))
+        if first:
+            self._one_output = targets.ndim == 1
+        self._bars = self._mixture = None
         return self
 
-    def _stand_at(self, features: MondrianFeatures) -> None:
-        """Fit on features of the rows; what error bars need is made when first asked for."""
-        self.features_, self.lifetime_ = features, features.lifetime_
-        for made_of_rows in ("_bars", "_ridge", "_stream", "_kept", "log_marginal_likelihood_"):
-            self.__dict__.pop(made_of_rows, None)
-        design = self._design()
-        fit = solve(design, self._Y, self.alpha_)
-        target, _ = centred_targets(design, self._Y)
-        variance = signal_variance(design, target, fit.dual)
-        self._coef, self._intercept, self._signal = fit.coef, fit.intercept, variance
-        one = self._one_output
-        self.coef_ = fit.coef[:, 0] if one else fit.coef
-        self.intercept_ = float(fit.intercept[0]) if one else fit.intercept
-        self.signal_variance_ = float(variance[0]) if one else variance
-        self.noise_variance_ = self.signal_variance_ * self.alpha_
-
-    @cached_property
-    def log_marginal_likelihood_(self) -> float:
-        """Log-likelihood of y, made when first asked for."""
-        check_is_fitted(self)
-        design, alphas = self._design(), np.array([self.alpha_])
-        n = design.total_weight - design.centre
-        determinant = np.array([log_det(design, self.alpha_)])
-        profiled, _ = evidences(
-            n * self._signal[:, None],
-            determinant,
-            alphas,
-            n_rows=design.n_rows,
-            total_weight=design.total_weight,
-            centre=design.centre,
+    def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
+        first = not hasattr(self, "_model")
+        stream = None if first else self._stream
+        if isinstance(stream, Stream) or (first and isinstance(self.lifetime, str)):
+            return super()._next_stream(n_columns, n_outputs, n_new)
+        if first:
+            exact = ExactStream.begin(
+                n_outputs,
+                n_columns,
+                self._stream_trees(),
+                float(self.lifetime),
+                self._stream_alpha,
+                self.scale,
+                draw_seed(self.random_state),
+            )
+        else:
+            exact = stream or ExactStream.after(self._model)
+        if exact.size(n_new) <= EXACT_SIZE:
+            return exact
+        warnings.warn(
+            f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates. From now on "
+            "each row is used once and forgotten, which is approximate. To stay exact, fit all "
+            "rows anew, or lower n_estimators or lifetime.",
+            UserWarning,
+            stacklevel=4,
         )
-        return float(profiled[0])
+        if first:
+            return super()._next_stream(n_columns, n_outputs, n_new)
+        return Stream.after(self._model, self._continuing_learner(self._model))
 
-    def _design(self) -> CellOperator:
-        features = self.features_
-        cells, n_cells = features._cells.column[self._leaf], features.n_cells_
-        return CellOperator(cells, n_cells, sample_weight=self._weight, n_jobs=self.n_jobs)
+    def _blank_learner(self, n_outputs: int) -> Filter:
+        return Filter(n_outputs, "squared", self._stream_alpha)
+
+    def _continuing_learner(self, model: FittedModel) -> Filter:
+        return Filter.after(model, "squared")
 
     def at(self, lifetime: float) -> MondrianKernelRegressor:
-        """Return the same trees fitted at another, smaller lifetime.
+        """Return the same trees fitted at one other, smaller lifetime.
 
         Parameters
         ----------
         lifetime : float
-            Lifetime λ between 0 and that of ``features_``.
+            Lifetime λ between 0 and that of the trees.
 
         Returns
         -------
         model : MondrianKernelRegressor
             A fitted model which shares the trees; this one is not changed.
         """
-        check_is_fitted(self)
-        if self._leaf is None:
+        model = self._fitted()
+        if model.rows is None:
             raise ValueError("The rows were forgotten by partial_fit: there is no other lifetime.")
-        model = copy.copy(self)
-        model.__dict__.pop("_mixture", None)
-        model.lifetime = float(lifetime)
-        model._stand_at(self.features_.at(lifetime))
-        return model
+        longest = model.trees.lifetime
+        if not 0 <= lifetime <= longest:
+            raise ValueError(
+                f"lifetime={lifetime} lies outside [0, {longest}], the time these trees have run."
+            )
+        levels = Levels.of(model.trees, np.array([float(lifetime)]))
+        other = self._copy_with(fit_ridge(replace(model, levels=levels), self.n_jobs, None))
+        other.lifetime = float(lifetime)
+        other._bars = other._mixture = None
+        return other
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
@@ -347,7 +366,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Also return the standard deviation of a new y at each row: what is not known of the
+            Also return the standard deviation of a new y at each row: the uncertainty about the
             function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
             data it grows to that of the prior. Where rows and cells are both above 10 000, v is
             estimated from 8000 of the rows.
@@ -365,27 +384,26 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture: WidthMixture | None = self.__dict__.get("_mixture")
+        mixture = getattr(self, "_mixture", None)
         if mixture is not None:
             if return_std:
                 return mixture.mean_std(X)
             return mixture.mean_cov(X) if return_cov else mixture.mean(X)
-        rows = check_new(self, X) / self.scale_
-        scores = linear_scores(self.features_, rows, self._coef, self._intercept)
-        mean = self._shaped(scores)
+        rows, model = self._check_new(X), self._fitted()
+        mean = self._shaped(model.scores(rows, self.n_jobs))
         if return_std:
-            v = self._error_bars()[0](self.features_.transform(rows)) + self.alpha_
-            return mean, self._shaped(np.sqrt(np.outer(v, self._signal)))
+            Phi = model.features(rows, self.n_jobs)
+            return mean, self._shaped(self._error_bars().std(Phi, model))
         if return_cov:
-            cov = self._error_bars()[0].covariance(self.features_.transform(rows))
-            cov.flat[:: cov.shape[0] + 1] += self.alpha_
-            return mean, self._shaped(cov[:, :, None] * self._signal)
+            cov = self._error_bars().variance.covariance(model.features(rows, self.n_jobs))
+            cov.flat[:: cov.shape[0] + 1] += model.alpha
+            return mean, self._shaped(cov[:, :, None] * model.signal)
         return mean
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
         """Interval for a new y at each row, calibrated by leaving rows out.
 
-        The half-width is the predictive standard deviation times the quantile of the rows' own
+        The half-width is the predictive standard deviation times a quantile of the rows' own
         leave-one-out errors in units of theirs, so that it holds for errors that are not normal.
 
         Parameters
@@ -404,11 +422,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not 0 < coverage < 1:
             raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
         mean, std = self.predict(X, return_std=True)
-        _, errors, weight = self._error_bars()
-        quantile = weighted_quantile(errors, weight, coverage)
-        sigma = np.sqrt(self._signal)  # the unit of the errors' deviations
-        factor = quantile / np.where(sigma > 0, sigma, 1.0)
-        half = std * (factor[0] if self._one_output else factor)
+        sigma = np.sqrt(self._fitted().signal)  # the unit of the errors' deviations
+        factor = self._error_bars().quantile(coverage) / np.where(sigma > 0, sigma, 1.0)
+        half = std * self._shaped(factor)
         return np.stack([mean - half, mean + half], axis=1)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
@@ -429,8 +445,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Draws.
         """
         rng = check_random_state(random_state)
-        if self.__dict__.get("_mixture") is not None:
-            mixture: WidthMixture = self.__dict__["_mixture"]
+        mixture = getattr(self, "_mixture", None)
+        if mixture is not None:
             return mixture.sample_y(X, n_samples, rng)
         mean, cov = self.predict(X, return_cov=True)
         if self._one_output:
@@ -445,53 +461,21 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values
 
-    def _error_bars(self) -> _Bars:
-        """Variance at new rows; leave-one-out errors (n, T) in units of their deviation; weights.
-
-        The errors are those of all rows or, where these are too many for a factor, of some.
-        """
-        if self._leaf is None:
-            learner = self._stream.learner
-            return learner, learner.standard_errors(), None
-        bars: _Bars | None = self.__dict__.get("_bars")
-        if bars is None:
-            design = self._design()
-            if min(design.n_rows, self.features_.n_cells_) <= VARIANCE_DENSE_SIZE:
-                exact = PredictiveVariance(design, self.alpha_)
-                errors = standard_loo_errors(design, self._Y, self.alpha_, exact)
-                bars = exact, errors, self._weight
-            else:
-                sampled = SampledVariance(design, self.alpha_)
-                dual = solve(design, self._Y, self.alpha_).dual
-                weight = None if self._weight is None else self._weight[sampled.rows]
-                bars = sampled, sampled.standard_errors(dual), weight
-            self._bars = bars
-        return bars
+    def _error_bars(self) -> ErrorBars:
+        """Return the error bars of a fit, computed once, or the present ones of a stream."""
+        if isinstance(self._stream, Stream):
+            errors = self._stream.standard_errors()
+            return ErrorBars(self._stream, errors, np.ones(errors.shape[0]))
+        if self._bars is None:
+            self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
+        return self._bars
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__().copy()
-        state.pop("_bars", None)
-        state.pop("_ridge", None)
+        state = super().__getstate__()
+        state["_bars"] = None
         return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def weighted_quantile(errors: FloatArray, weight: FloatArray | None, share: float) -> FloatArray:
-    """Quantile of each column of ``errors`` (N, T), a row of weight s counting as s rows.
-
-    Between two rows it is the larger one.
-    """
-    if weight is None:
-        plain: FloatArray = np.quantile(errors, share, axis=0, method="higher")
-        return plain
-    order = np.argsort(errors, axis=0)
-    below = np.cumsum(weight[order], axis=0)
-    wanted = 1.0 + share * (weight.sum() - 1.0)
-    index = np.minimum((below < wanted * (1 - 1e-12)).sum(axis=0), errors.shape[0] - 1)
-    at = np.take_along_axis(order, index[None], axis=0)
-    quantile: FloatArray = np.take_along_axis(errors, at, axis=0)[0]
-    return quantile

@@ -40,7 +40,7 @@ def test_losses_are_those_of_fits_from_scratch(loss, monkeypatch):
         for a, alpha in enumerate(path.alphas):
             if np.isnan(path.validation_loss[k, a]):
                 continue
-            cells, n_cells = features._cells.column[leaf], features.n_cells_
+            cells, n_cells = features.levels_.column[0][leaf], features.n_cells_
             rows, s = CellOperator(cells, n_cells, centre=False), WEIGHT[fitted]
             fit = minimise(rows, Y[fitted], loss, alpha, sample_weight=s, tol=1e-7)
             scores = features.transform(X[held_out]) @ fit.W + fit.b

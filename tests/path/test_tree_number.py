@@ -6,7 +6,7 @@ import pytest
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel._path import tree_number as module
 from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
-from mondrian_kernel.features import draw_seed
+from mondrian_kernel._trees.checks import draw_seed
 
 X = np.random.default_rng(0).uniform(size=(200, 3))
 

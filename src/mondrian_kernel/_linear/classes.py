@@ -12,19 +12,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from mondrian_kernel._typing import FloatArray
 
 
-def check_classes(
-    rows: FloatArray, y: NDArray[Any], weight: FloatArray | None
-) -> tuple[FloatArray, NDArray[Any], NDArray[np.intp], FloatArray | None]:
-    """Return the rows that have a weight, the classes, each row's class number, and its weight."""
+def check_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the classes, at least two, and each row's class number."""
     check_classification_targets(y)
-    if weight is not None and not weight.all():
-        used = weight > 0
-        rows, y, weight = rows[used], y[used], weight[used]
     classes, labels = np.unique(y, return_inverse=True)
     if classes.size < 2:
         only = classes.tolist()[0]
         raise ValueError(f"All rows are of one class, {only!r}: it takes two to classify.")
-    return rows, classes, labels.reshape(-1), weight
+    return classes, labels.reshape(-1)
 
 
 def weigh_classes(

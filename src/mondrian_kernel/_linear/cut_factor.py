@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from mondrian_kernel._trees.csr import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features.csr import cell_features
 
 
 class Nested(NamedTuple):

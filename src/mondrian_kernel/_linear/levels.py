@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from mondrian_kernel._linear.operator import Operator, SparseRows, add_symmetric
 from mondrian_kernel._settings import OPERATOR_SHARES
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
+_FIELDS = (
+    *("sample_weight", "centre", "n_jobs"),
+    *("_points", "_levels", "_level_weights", "_first", "_group", "_cells"),
+)
 
-class LevelOperator:
+
+class LevelOperator(Operator):
     r"""Products with the features Φ of fitted rows at several lifetimes.
 
     Row i has the value :math:`\sqrt{s_i w_l / M}` in its cell of each tree at level l, with s its
@@ -54,12 +61,8 @@ class LevelOperator:
         centre: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self.centre, self.n_jobs = centre, n_jobs
-        self._rows, self._levels, self._level_weights = rows, levels, levels.weights
-        self.sample_weight = sample_weight
-        self.root_weight: FloatArray = np.sqrt(sample_weight)
-        self.total_weight = float(sample_weight.sum())
-        self.mean_direction: FloatArray = self.root_weight / np.sqrt(self.total_weight)
+        self.sample_weight, self.centre, self.n_jobs = sample_weight, centre, n_jobs
+        self._points, self._levels, self._level_weights = rows, levels, levels.weights
         finest, per_tree = levels.column[-1], levels.per_tree[-1]
         top = np.flatnonzero(trees.top_nodes(finest))
         node = np.empty(top.size, np.int64)
@@ -73,26 +76,29 @@ class LevelOperator:
         self._cells = np.ascontiguousarray(local, dtype=np.uint16 if small else np.int32)
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows N."""
-        return int(self._cells.shape[1])
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of cells of all lifetimes together, (1,): they make one kernel."""
+        return np.array([self._levels.n_features])
 
-    @property
-    def n_cells(self) -> int:
-        """Number of cells of all levels, the number of features."""
-        return self._levels.n_features
+    @cached_property
+    def rows(self) -> SparseRows:
+        """Non-zeros of Φ, all lifetimes of a tree side by side."""
+        fine = self._first[:-1, None] + self._cells
+        cells = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
+        n_levels, n_trees, n_rows = cells.shape
+        values = np.repeat(self._values, n_trees)[None].repeat(n_rows, axis=0)
+        return SparseRows.of(cells.reshape(n_levels * n_trees, n_rows).T, values)
 
     def with_weights(self, weights: FloatArray) -> LevelOperator:
         """Return the same cells with other weights of the levels, which need not sum to 1."""
-        other = copy.copy(self)
-        other._level_weights = weights
-        return other
+        return self._changed(_level_weights=weights)
 
-    def centred(self, V: FloatArray) -> FloatArray:
-        """Apply H to the columns of V, in place."""
-        if self.centre:
-            V -= np.outer(self.mean_direction, self.mean_direction @ V)
-        return V
+    def _changed(self, **changes: Any) -> LevelOperator:
+        """Return a copy with other arrays; nothing that was derived from the old ones stays."""
+        other = LevelOperator.__new__(LevelOperator)
+        for name in _FIELDS:
+            setattr(other, name, changes.get(name, getattr(self, name)))
+        return other
 
     def gram(self, V: FloatArray) -> FloatArray:
         """Product with the centred kernel matrix, ``K V``."""
@@ -106,13 +112,15 @@ class LevelOperator:
         return self.centred(out)
 
     def gram_of_levels(self, v: FloatArray) -> FloatArray:
-        """Products of one vector with the matrix of each level alone, not centred, (N, L)."""
-        sums = self._fine_sums(v[:, None])[:, 0]
+        """Products of one vector (N,) with S^½ Φ_l Φ_lᵀ S^½ of each level alone, (N, L)."""
+        sums = self._fine_sums((self.root_weight * v)[:, None])[:, 0]
         each = np.stack([np.bincount(g, sums)[g] for g in self._group], axis=1)
-        return self._fine_gather(each) / self._cells.shape[0]
+        out = self._fine_gather(each)
+        out *= self.root_weight[:, None] / self._cells.shape[0]
+        return out
 
     def scatter(self, V: FloatArray) -> FloatArray:
-        """Product ``Φᵀ V`` for V (N, k), (F, k), not centred."""
+        """Product Φᵀ V for V (N, k), without sample weights, (F, k)."""
         sums = self._fine_sums(V)
         parts = [
             value * _sums_by_group(group, sums)
@@ -121,10 +129,11 @@ class LevelOperator:
         return np.concatenate(parts)
 
     def gather(self, W: FloatArray) -> FloatArray:
-        """Product ``Φ W`` for W (F, k), (N, k), not centred."""
+        """Product Φ W for W (F, k), without sample weights, (N, k)."""
         offset = self._levels.offset
         each = zip(self._values, self._group, pairwise(offset), strict=True)
-        return self._fine_gather(sum(value * W[a:b][group] for value, group, (a, b) in each))
+        fine = [value * W[a:b][group] for value, group, (a, b) in each]
+        return self._fine_gather(np.sum(fine, axis=0))
 
     @property
     def _values(self) -> FloatArray:
@@ -134,8 +143,7 @@ class LevelOperator:
     def _fine_sums(self, V: FloatArray) -> FloatArray:
         from mondrian_kernel._kernels.levels import scatter
 
-        right = self.root_weight[:, None] * V
-        out = np.zeros((int(self._first[-1]), V.shape[1]))
+        out, right = np.zeros((int(self._first[-1]), V.shape[1])), np.ascontiguousarray(V)
 
         def run(begin: int, end: int) -> None:
             scatter(self._cells, self._first, begin, end, right, out)
@@ -149,9 +157,7 @@ class LevelOperator:
         W = np.ascontiguousarray(W)
         shape = self.n_rows, W.shape[1]
         table = self._cells, self._first
-        out = self._added(lambda a, b, part: gather(*table, a, b, W, part), shape)
-        out *= self.root_weight[:, None]
-        return out
+        return self._added(lambda a, b, part: gather(*table, a, b, W, part), shape)
 
     def _added(
         self, product: Callable[[int, int, FloatArray], None], shape: tuple[int, ...]
@@ -187,8 +193,16 @@ class LevelOperator:
         if self.centre:
             u = self.mean_direction
             Ku = K @ u
-            K += np.outer(u, (u @ Ku) * u - Ku) - np.outer(Ku, u)
+            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
         return K
+
+    def take(self, some: NDArray[np.intp]) -> LevelOperator:
+        """Return the operator of some of the rows."""
+        return self._changed(
+            sample_weight=self.sample_weight[some],
+            _cells=np.ascontiguousarray(self._cells[:, some]),
+            _points=None if self._points is None else self._points[some],
+        )
 
     def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
         """Columns of the expected kernel Σ_l w_l exp(-λ_l d), not centred, (N, len(some)).
@@ -196,9 +210,9 @@ class LevelOperator:
         They stand for those of the trees in a preconditioner, at a cost that does not grow with
         the number of trees.
         """
-        if self._rows is None:
-            raise ValueError("This operator was made without the rows.")
-        distance = cdist(self._rows, self._rows[some], "cityblock")
+        if self._points is None:
+            return super().kernel_columns(some)
+        distance = cdist(self._points, self._points[some], "cityblock")
         K = np.zeros_like(distance)
         for lifetime, weight in zip(self._levels.lifetimes, self._level_weights, strict=True):
             K += weight * np.exp(-lifetime * distance)

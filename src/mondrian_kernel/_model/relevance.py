@@ -16,8 +16,8 @@ from scipy.spatial.distance import cdist
 from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.choose import looked_at
+from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import check_ranges
 
 # Rows that are looked at: at most so many, and fewer where there are many dims.
 MOST_ROWS = 1000
@@ -43,30 +43,28 @@ def is_learnt(relevance: str, lifetime: float | str, scale: Any) -> bool:
 
 
 def scale_and_relevance(
-    model: Any, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    seed: int,
+    *,
+    scale: Any,
+    relevance: str,
+    lifetime: float | str,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what a model divides its inputs by, and how much each of them counts, which is in it.
+    """Return scale / relevance of the columns of ``rows``, and their relevance.
 
-    Parameters
-    ----------
-    model : estimator
-        Has parameters ``scale``, ``relevance`` and ``lifetime``.
-    rows, Y, weight, seed
-        Rows, not scaled, and the other arguments of :func:`learn_relevance`.
-
-    Returns
-    -------
-    scale, relevance : ndarrays of shape (D,)
-        Scale over relevance, and relevance.
+    ``scale``, ``relevance`` and ``lifetime`` are parameters of an estimator; the other arguments
+    are those of :func:`learn_relevance`, with rows that are not scaled.
     """
-    scale = dim_scale(model.scale, rows, weight)
-    if not is_learnt(model.relevance, model.lifetime, model.scale):
-        return scale, np.ones(scale.size)
+    found = dim_scale(scale, rows, weight)
+    if not is_learnt(relevance, lifetime, scale):
+        return found, np.ones(found.size)
     some = looked_at(rows.shape[0], seed)
-    looked, weights = rows[some] / scale, None if weight is None else weight[some]
-    check_ranges(looked)
-    relevance = learn_relevance(looked, Y[some], weights, seed)
-    return scale / relevance, relevance
+    scaled, weights = rows[some] / found, None if weight is None else weight[some]
+    check_ranges(scaled)
+    learnt = learn_relevance(scaled, Y[some], weights, seed)
+    return found / learnt, learnt
 
 
 def learn_relevance(

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from mondrian_kernel._linear.scores import LOG_2PI
+from mondrian_kernel._trees.csr import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features.csr import cell_features
 
 EXACT_SIZE = 4000
 _CHANGE = 1.25

@@ -15,8 +15,9 @@ from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import with_weight
+from mondrian_kernel._trees.checks import check_budget, draw_seed
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import MondrianFeatures, check_budget, draw_seed
+from mondrian_kernel.features import MondrianFeatures
 
 # Trees of a stream, where their number is not given: a row takes time in proportion.
 _TREES = 100

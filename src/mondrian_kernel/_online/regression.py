@@ -24,9 +24,9 @@ from mondrian_kernel._online.model import (
 )
 from mondrian_kernel._online.stream import STREAM_ALPHA, WARM_UP, Stream, last_build, rows_per_cell
 from mondrian_kernel._path.checks import check_weights
+from mondrian_kernel._trees.checks import check_more_ranges, check_ranges, draw_seed
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import check_more_ranges, check_ranges, draw_seed
 
 _TOO_MANY = (
     f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates: from now on each row "

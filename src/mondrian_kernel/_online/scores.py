@@ -15,7 +15,7 @@ def linear_scores(
     """Scores b + Wᵀφ(x) of valid rows (n, D) under weights (C, K), of shape (n, K)."""
     from mondrian_kernel._kernels.scores import linear_scores
 
-    t, lifetime, column = features.trees_, features.lifetime_, features._cells.column
+    t, lifetime, column = features.trees_, features.lifetime_, features.levels_.column[0]
     scores, W, nodes = np.empty((rows.shape[0], b.size)), np.ascontiguousarray(W), tuple(t.nodes)
 
     def run(begin: int, end: int) -> None:
@@ -28,4 +28,4 @@ def linear_scores(
 def cells_of(features: MondrianFeatures, rows: FloatArray) -> tuple[IntArray, FloatArray]:
     """Cell of each valid row in each tree, and the log-probability that the row lies in it."""
     node, log_stay = features.trees_.walk(rows, features.lifetime_, features.n_jobs)
-    return features._cells.column[node], log_stay
+    return features.levels_.column[0][node], log_stay

@@ -13,10 +13,11 @@ from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._online.cell_learner import Lessons, kernels
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.means import Means
+from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import MondrianFeatures, check_more_ranges
+from mondrian_kernel.features import MondrianFeatures
 
 STREAM_ALPHA = 0.1
 WARM_UP = 1024
@@ -324,7 +325,7 @@ def last_build(n_rows: int) -> int:
 
 def rows_per_cell(features: MondrianFeatures) -> FloatArray:
     """Count the rows in each cell, (C,)."""
-    trees, column = features.trees_, features._cells.column
+    trees, column = features.trees_, features.levels_.column[0]
     top = trees.top_nodes(column)
     counts = np.zeros(features.n_cells_)
     counts[column[top]] = trees.count[top]

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from mondrian_kernel._path.checks import blamed_on, check_alphas, check_lifetimes, check_weights
 from mondrian_kernel._path.loss_path import LossPath, loss_path
 from mondrian_kernel._path.sgd_path import SgdPath, class_labels, sgd_path
-from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed
+from mondrian_kernel._trees.checks import check_rows, draw_seed
+from mondrian_kernel.features import MondrianFeatures
 
 
 def gradient_path(

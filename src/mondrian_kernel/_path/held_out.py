@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mondrian_kernel._trees.csr import features_through
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features.csr import features_through
 
 # Features of so many (row, tree, lifetime) at once.
 _AT_ONCE = 2**24

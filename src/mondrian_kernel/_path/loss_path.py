@@ -235,7 +235,7 @@ class _Run:
     def advance(self, trees: Trees, leaf: IntArray, lifetime: float) -> None:
         """Look at a lifetime, at alphas from the last best on while the loss falls."""
         features = features_at(trees, lifetime, self.n_jobs)
-        cells, n_cells = features._cells.column[leaf], features.n_cells_
+        cells, n_cells = features.levels_.column[0][leaf], features.n_cells_
         Phi = features.transform(self.rows_out)
         self._hand_down(cells, n_cells)
         train, validation = (np.full(self.alphas.size, np.nan) for _ in range(2))

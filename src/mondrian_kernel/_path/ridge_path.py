@@ -24,8 +24,9 @@ from mondrian_kernel._path.grid_path import Grown, advance, cell_budget, grid_pa
 from mondrian_kernel._path.loss_path import LossPath
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.sgd_path import SgdPath
+from mondrian_kernel._trees.checks import check_rows, draw_seed
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
+from mondrian_kernel.features import MondrianFeatures, features_at
 
 
 @overload

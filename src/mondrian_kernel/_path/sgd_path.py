@@ -17,9 +17,10 @@ from mondrian_kernel._linear.sgd import SgdState
 from mondrian_kernel._path.checks import blamed_on, check_targets
 from mondrian_kernel._path.plan import lifetimes_between
 from mondrian_kernel._path.progress import Callback
+from mondrian_kernel._trees.checks import check_rows, draw_seed
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import MondrianFeatures, check_rows, draw_seed, features_at
+from mondrian_kernel.features import MondrianFeatures, features_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +191,7 @@ def sgd_path(
     try:
         for k, lifetime in enumerate(lifetimes):
             features = features_at(trees, lifetime, n_jobs)
-            n_cells[k], coarse, cells = features.n_cells_, cells, features._cells.column[leaf]
+            n_cells[k], coarse, cells = features.n_cells_, cells, features.levels_.column[0][leaf]
             state.inherit(_parents(coarse, cells, features.n_cells_))
             state.run(cells, Y, passes, rng)
             state.restart()  # averaged over the whole path the weights would lag behind the cells

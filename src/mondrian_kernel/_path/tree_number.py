@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mondrian_kernel._trees.checks import check_budget
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import check_budget
 
 # Errors fall until there are some thousand trees; see the table of errors and times in the guide.
 _MOST, _LEAST = 4000, 100

@@ -57,7 +57,7 @@ class CellBlocks:
     ) -> None:
         trees, self.cells_per_tree = features.trees_, features.n_cells_per_tree_
         self.n_cells, self.n_trees = features.n_cells_, trees.n_trees
-        finder = _Finder(cuts_of(trees), features._cells.column, encode)
+        finder = _Finder(cuts_of(trees), features.levels_.column[0], encode)
         self._blocks, self._finder = blocks, send(finder)
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)
         if keep == "auto":

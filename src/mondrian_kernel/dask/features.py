@@ -11,19 +11,14 @@ from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._trees.checks import check_budget, check_ranges, draw_seed
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import is_collection, row_array
 from mondrian_kernel.dask.lazy import known_rows, map_rows
 from mondrian_kernel.dask.summary import Summary, summarise
-from mondrian_kernel.features import (
-    MondrianFeatures,
-    check_budget,
-    check_ranges,
-    draw_seed,
-    features_at,
-)
+from mondrian_kernel.features import MondrianFeatures, features_at
 
 
 class DaskMondrianFeatures(MondrianFeatures):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import check_alphas, check_lifetimes
 from mondrian_kernel._path.grid_path import cell_budget
+from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add
@@ -23,7 +24,7 @@ from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import sum_rows, sum_totals
 from mondrian_kernel.dask.targets import Centred, numbers
-from mondrian_kernel.features import MondrianFeatures, draw_seed, features_at
+from mondrian_kernel.features import MondrianFeatures, features_at
 
 _TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution
 
@@ -174,7 +175,7 @@ def _blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
 
 def cell_nodes(features: MondrianFeatures) -> NDArray[np.int64]:
     """Node of each cell."""
-    column = features._cells.column
+    column = features.levels_.column[0]
     top = np.flatnonzero(features.trees_.top_nodes(column))
     node = np.empty(features.n_cells_, np.int64)
     node[column[top]] = top

@@ -1,0 +1,382 @@
+"""Mondrian forests: the trees of the kernel, each fitted on its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+
+from mondrian_kernel._base import shared_docs
+from mondrian_kernel._forest import MondrianForest
+from mondrian_kernel._linear.classes import (
+    announced_classes,
+    check_classes,
+    stream_class_weight,
+    weigh_classes,
+)
+from mondrian_kernel._path.checks import check_weights
+from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._typing import FloatArray
+
+
+@shared_docs
+class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
+    r"""Mondrian forest: the mean of trees whose leaf means are shrunk by γ².
+
+    .. math::
+        \hat f(x) = b + \frac1M \sum_m w^{(m)}_{c_m(x)}, \qquad
+        w^{(m)}_c = \frac{\sum_{i \in c} s_i (y_i - b)}{\sum_{i \in c} s_i + \gamma^2}
+
+    Every tree is fitted on its own: the leaf values minimise :math:`\frac1M \sum_m \sum_i s_i
+    (y_i - b - w^{(m)}_{c_m(x_i)})^2 + \gamma^2 \lVert w \rVert^2`, the mean of the losses of the
+    trees, where :class:`MondrianKernelRegressor` minimises the loss of their mean. A leaf of a new
+    row counts by the probability that the row lies in it.
+
+    Parameters
+    ----------
+    lifetime : float or "auto", default="auto"
+        Lifetime λ of the trees on the scaled columns, or "auto" for the one with the least
+        leave-one-out error.
+    alpha : float or "auto", default="auto"
+        Shrinkage γ² ≥ 0, in rows, or "auto" to choose it likewise.
+    n_estimators : int, default=200
+        Number of trees M.
+    fit_intercept : bool, default=True
+        Whether leaves are shrunk to the mean b of y. False for the paper's forest: b = 0.
+    <scale>
+    <max_cells>
+    <random_state>
+
+    Attributes
+    ----------
+    <attributes>
+    cell_weights_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
+        Leaf values over √M, the weights of the cells.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import MondrianForestRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> y = np.sin(6 * X[:, 0])
+    >>> forest = MondrianForestRegressor(n_estimators=50, random_state=0).fit(X, y)
+    >>> bool(forest.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **MondrianForest._parameter_constraints,
+        "fit_intercept": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        lifetime: float | str = "auto",
+        alpha: float | str = "auto",
+        n_estimators: int = 200,
+        *,
+        fit_intercept: bool = True,
+        scale: Any = "std",
+        relevance: str = "auto",
+        max_cells: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Verbose = 0,
+    ) -> None:
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.relevance = relevance
+        self.max_cells = max_cells
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def _centres(self) -> bool:
+        return self.fit_intercept
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianForestRegressor:
+        """Choose the width and fit every tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestRegressor
+            The fitted forest.
+        """
+        rows, targets, weight = self._check_fit(
+            X, y, sample_weight, multi_output=True, y_numeric=True
+        )
+        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        seed = draw_seed(self.random_state)
+        self._fit_leaves(rows, Y, weight, self._learn_columns(rows, Y, weight, seed), seed)
+        self._one_output = targets.ndim == 1
+        return self
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianForestRegressor:
+        """Learn from further rows, after :meth:`fit` or from nothing.
+
+        The leaves are at any moment those of a fit of all rows on the same trees, as long as no
+        width is added. After a fit the width, the shrinkage and the scale stay. From nothing, with
+        ``lifetime="auto"``, up to five widths share the trees and the best on unseen rows predicts.
+        ``scale="std"`` is taken from the first 1024 rows, the relevances from the first 4096, and
+        ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until ``max_cells``; from
+        then on no cell is cut any more, but all learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestRegressor
+            The forest; unchanged if anything fails.
+        """
+        rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
+        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
+        self._learn(rows, Y, check_weights(sample_weight, rows))
+        self._one_output = targets.ndim == 1
+        return self
+
+    @property
+    def cell_weights_(self) -> FloatArray:
+        """Leaf values over √M, the weights of the cells."""
+        return self._shaped(self._fitted().cell_weights)
+
+    @property
+    def intercept_(self) -> Any:
+        """Intercept b."""
+        return self._shaped(self._fitted().intercept)[()]
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predict rows by the average of the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        rows = self._check_new(X)
+        return self._shaped(self._fitted().scores(rows, self.n_jobs))
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[..., 0] if self._one_output else values
+
+
+@shared_docs
+class MondrianForestClassifier(ClassifierMixin, MondrianForest):
+    r"""Mondrian forest: the mean of class frequencies in leaves, shrunk to the prior by γ².
+
+    .. math::
+        \hat p(x) = \pi + \frac1M \sum_m \left(p^{(m)}_{c_m(x)} - \pi\right), \qquad
+        p^{(m)}_c = \frac{\sum_{i \in c} s_i e_{y_i} + \gamma^2 \pi}{\sum_{i \in c} s_i + \gamma^2}
+
+    with π the frequencies of the classes among all rows. A leaf of a new row counts by the
+    probability that the row lies in it; the prior takes the rest.
+
+    Parameters
+    ----------
+    lifetime : float or "auto", default="auto"
+        Lifetime λ of the trees on the scaled columns, or "auto" for the one whose probabilities
+        have the least squared error when each row is left out.
+    alpha : float or "auto", default="auto"
+        Shrinkage γ² ≥ 0, in rows, or "auto" to choose it likewise.
+    n_estimators : int, default=200
+        Number of trees M.
+    class_weight : dict, "balanced" or None, default=None
+        Factor of the weights of each class; "balanced" gives all classes the same total.
+    <scale>
+    <max_cells>
+    <random_state>
+
+    Attributes
+    ----------
+    <attributes>
+    classes_ : ndarray of shape (n_classes,)
+        Classes, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequencies π.
+    cell_weights_ : ndarray of shape (n_classes, n_cells)
+        Leaf frequencies minus the prior, over √M: the weights of the cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import MondrianForestClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> forest = MondrianForestClassifier(n_estimators=50, random_state=0).fit(X, y)
+    >>> forest.predict([[0.5, 0.5], [0.5, -0.5]])
+    array(['same', 'other'], dtype='<U5')
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **MondrianForest._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        lifetime: float | str = "auto",
+        alpha: float | str = "auto",
+        n_estimators: int = 200,
+        *,
+        class_weight: dict[Any, float] | str | None = None,
+        scale: Any = "std",
+        relevance: str = "auto",
+        max_cells: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Verbose = 0,
+    ) -> None:
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.class_weight = class_weight
+        self.scale = scale
+        self.relevance = relevance
+        self.max_cells = max_cells
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> MondrianForestClassifier:
+        """Choose the width and fit every tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,)
+            Classes, numbers or strings.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestClassifier
+            The fitted forest.
+        """
+        rows, targets, weight = self._check_fit(X, y, sample_weight)
+        classes, labels = check_classes(targets)
+        seed, one_hot = draw_seed(self.random_state), np.eye(classes.size)[labels]
+        columns = self._learn_columns(rows, one_hot, weight, seed)
+        weight = weigh_classes(self.class_weight, classes, labels, weight)
+        self._fit_leaves(rows, one_hot, weight, columns, seed)
+        self.classes_ = classes
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> MondrianForestClassifier:
+        """Learn from further rows, after :meth:`fit` or from nothing.
+
+        See :meth:`MondrianForestRegressor.partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : array-like of shape (n_samples,)
+            Classes.
+        classes : array-like of shape (n_classes,) or None, default=None
+            All classes that will ever come; needed on the first call, unless after a fit.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestClassifier
+            The forest; unchanged if anything fails.
+        """
+        rows, targets = self._check_batch(X, y)
+        known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
+        weight = check_weights(sample_weight, rows)
+        weight = stream_class_weight(self.class_weight, known, labels, weight)
+        self._learn(rows, np.eye(known.size)[labels], weight)
+        self.classes_ = known
+        return self
+
+    @property
+    def cell_weights_(self) -> FloatArray:
+        """Leaf frequencies minus the prior, over √M: the weights of the cells."""
+        return self._fitted().cell_weights.T
+
+    @property
+    def class_prior_(self) -> FloatArray:
+        """Frequencies of the classes among all rows."""
+        return self._fitted().intercept
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Class probabilities of rows, averaged over the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        P : ndarray of shape (n_samples, n_classes)
+            Probabilities in the order of ``classes_``.
+        """
+        rows = self._check_new(X)
+        P = np.clip(self._fitted().scores(rows, self.n_jobs), 0.0, 1.0)
+        P /= P.sum(axis=1, keepdims=True)  # they sum to 1 but for rounding
+        return P
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Class with the highest probability.
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        classes: NDArray[Any] = self.classes_[best]
+        return classes
