@@ -60,7 +60,7 @@ def test_pickle_and_clone():
     model = auto().fit(X, MANY)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.predict_proba(NEW), model.predict_proba(NEW))
-    assert_array_equal(clone(model).fit(X, MANY).coef_, model.coef_)
+    assert_array_equal(clone(model).fit(X, MANY).cell_weights_, model.cell_weights_)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -68,7 +68,7 @@ def test_frames(frame):
     columns = {name: X[:, k] for k, name in enumerate("abc")}
     model = fixed().fit(frame(columns), TWO)
     assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
-    assert_array_equal(model.coef_, fixed().fit(X, TWO).coef_)
+    assert_array_equal(model.cell_weights_, fixed().fit(X, TWO).cell_weights_)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame({name: columns[name] for name in "cba"}))
 
@@ -111,9 +111,9 @@ def test_shapes_and_the_formula(loss, y):
     model = fixed(loss=loss).fit(X, y)
     assert_array_equal(model.classes_, np.unique(y))
     n_scores = 1 if y is TWO else 3
-    assert model.coef_.shape == (n_scores, model.features_.n_cells_)
+    assert model.cell_weights_.shape == (n_scores, model.features_.n_cells_)
     assert model.intercept_.shape == (n_scores,)
-    F = model.features_.transform(NEW / model.scale_) @ model.coef_.T + model.intercept_
+    F = model.features_.transform(NEW / model.scale_) @ model.cell_weights_.T + model.intercept_
     assert_allclose(model.decision_function(NEW), F[:, 0] if n_scores == 1 else F)
     best = (F[:, 0] > 0).astype(int) if n_scores == 1 else F.argmax(axis=1)
     assert_array_equal(model.predict(NEW), model.classes_[best])
@@ -188,7 +188,7 @@ def test_class_weights():
     # The scale of the inputs goes by the rows, whatever the weight of their class.
     weighted = fixed(scale=[1.0, 5.0, 0.1]).fit(X, TWO, sample_weight=s)
     by_class = fixed(scale=[1.0, 5.0, 0.1], class_weight={"same": 3.0}).fit(X, TWO)
-    assert_allclose(by_class.coef_, weighted.coef_)
+    assert_allclose(by_class.cell_weights_, weighted.cell_weights_)
     rare = np.r_[np.flatnonzero(TWO == "same")[:10], np.flatnonzero(TWO == "other")]
     plain = fixed().fit(X[rare], TWO[rare]).predict(NEW)
     balanced = fixed(class_weight="balanced").fit(X[rare], TWO[rare]).predict(NEW)

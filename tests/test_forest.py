@@ -59,7 +59,7 @@ def test_frames_pickle_clone_pipeline_and_search(forest, y):
     for frame in (pd.DataFrame, pl.DataFrame):
         columns = {"a": X[:, 0], "b": X[:, 1]}
         other = forest(n_estimators=9, random_state=0).fit(frame(columns), y)
-        assert_array_equal(other.coef_, model.coef_)
+        assert_array_equal(other.cell_weights_, model.cell_weights_)
         assert_array_equal(other.feature_names_in_, ["a", "b"])
     assert cross_val_score(make_pipeline(MinMaxScaler(), clone(model)), X, y, cv=3).mean() > 0.6
     search = GridSearchCV(forest(**FIXED), {"lifetime": [0.001, 3.0]}, cv=3).fit(X, y)
@@ -145,14 +145,14 @@ def test_kernel_and_forest_each_minimise_their_own_objective(lifetime):
     features = MondrianFeatures(2.0, 13, random_state=1).fit(X).at(lifetime)
     Phi, cells = features.transform(X), features.apply(X)
     forest = MondrianForestRegressor.from_features(features, alpha, fit_intercept=False).fit(X, y)
-    kernel = Ridge(alpha, fit_intercept=False, solver="cholesky").fit(Phi, y).coef_
+    kernel = Ridge(alpha, fit_intercept=False, solver="cholesky").fit(Phi, y).cell_weights_
     assert forest.features_ is features
-    assert_allclose(forest.predict(X), Phi @ forest.coef_)
+    assert_allclose(forest.predict(X), Phi @ forest.cell_weights_)
     objectives = {
         "kernel": lambda w: kernel_objective(w, Phi, y, alpha),
         "forest": lambda w: forest_objective(w, cells, y, alpha),
     }
-    weights = {"kernel": kernel, "forest": forest.coef_}
+    weights = {"kernel": kernel, "forest": forest.cell_weights_}
     for name, objective in objectives.items():
         best = objective(weights[name])
         other = weights["forest" if name == "kernel" else "kernel"]
@@ -183,8 +183,8 @@ def test_rows_that_the_trees_do_not_know_count_by_their_probability():
     values = features.transform(NEW).toarray() * np.sqrt(5)
     for m in range(5):
         used = np.unique(cells[:, m])
-        expected = Ridge(0.5, fit_intercept=False).fit(values[:, used], y).coef_
-        assert_allclose(forest.coef_[used] * np.sqrt(5), expected, atol=1e-10)
+        expected = Ridge(0.5, fit_intercept=False).fit(values[:, used], y).cell_weights_
+        assert_allclose(forest.cell_weights_[used] * np.sqrt(5), expected, atol=1e-10)
 
 
 def test_from_features_wants_fitted_features_of_these_columns():
@@ -208,9 +208,9 @@ def test_width_is_chosen_and_weights_are_repetitions(forest, y, capsys):
     assert weighted.lifetime_ == weighted.path_.best_lifetime
     assert weighted.alpha_ == weighted.path_.best_alpha
     repeated = forest(**options).fit(np.repeat(X, S, axis=0), np.repeat(y, S, axis=0))
-    assert_allclose(weighted.coef_, repeated.coef_, atol=1e-12)
+    assert_allclose(weighted.cell_weights_, repeated.cell_weights_, atol=1e-12)
     threads = forest(n_jobs=2, **options).fit(X, y, sample_weight=S)
-    assert_array_equal(threads.coef_, weighted.coef_)
+    assert_array_equal(threads.cell_weights_, weighted.cell_weights_)
     given = forest(lifetime=0.5, **options).fit(X, y)
     assert_array_equal(given.path_.lifetimes, [0.5])
     assert weighted.score(X, y) > given.score(X, y) - 0.1

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import mondrian_kernel._path.choose
-import mondrian_kernel.regressor
+import mondrian_kernel._model.ridge_model
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.ridge import solve
@@ -33,7 +33,7 @@ from mondrian_kernel._linear.variance import SampledVariance
 from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA
-from mondrian_kernel.regressor import weighted_quantile
+from mondrian_kernel._model.ridge_model import weighted_quantile
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 
@@ -133,7 +133,7 @@ def test_equals_a_pipeline_of_scaler_features_and_ridge(lifetime, alpha, target)
     pipeline.fit(X, target)
     ours = regressor(lifetime, alpha, random_state=3).fit(X, target)
     assert_allclose(ours.predict(NEW), pipeline.predict(NEW), rtol=0, atol=1e-8)
-    assert_allclose(ours.coef_.T, pipeline[-1].coef_, rtol=0, atol=1e-8)
+    assert_allclose(ours.cell_weights_.T, pipeline[-1].coef_, rtol=0, atol=1e-8)
     assert_allclose(ours.intercept_, pipeline[-1].intercept_, rtol=0, atol=1e-8)
 
 
@@ -196,7 +196,7 @@ def test_several_outputs_equal_fits_apart(n_rows):
     assert mean.shape == std.shape == (12, 2)
     assert cov.shape == (12, 12, 2)
     assert interval.shape == (12, 2, 2)
-    assert both.coef_.shape == (both.features_.n_cells_, 2)
+    assert both.cell_weights_.shape == (both.features_.n_cells_, 2)
     for t in range(2):
         one = regressor().fit(X[:n_rows], Y2[:n_rows, t])
         assert_allclose([mean[:, t], std[:, t]], one.predict(NEW, return_std=True), rtol=1e-9)
@@ -335,7 +335,7 @@ def test_left_out_errors_by_leaving_rows_out(weight, lifetime, n_estimators):
     """The row goes with all its copies; it is predicted as one new y."""
     rows, target = X[:14], y[:14]
     model = regressor(lifetime, n_estimators=n_estimators).fit(rows, target, weight)
-    errors = model._error_bars()[1]
+    errors = model._error_bars().errors
     assert errors.shape == (14, 1)
     for i in range(14):
         rest = np.arange(14) != i
@@ -347,7 +347,7 @@ def test_left_out_errors_by_leaving_rows_out(weight, lifetime, n_estimators):
 
 def test_intervals_are_quantiles_of_the_left_out_errors(model):
     mean, std = model.predict(NEW, return_std=True)
-    errors = np.sort(model._error_bars()[1][:, 0])
+    errors = np.sort(model._error_bars().errors[:, 0])
     unit = std / np.sqrt(model.signal_variance_)
     for coverage in (0.01, 0.5, 0.9, 0.99):
         lower, upper = model.predict_interval(NEW, coverage).T
@@ -404,9 +404,9 @@ def test_without_a_factor(monkeypatch, weighted):
     weight = np.random.default_rng(7).integers(1, 4, size=600) * 1.0 if weighted else None
     dense = regressor(n_estimators=60).fit(rows, targets, weight)
     few = partial(SampledVariance, n_sample=300)
-    monkeypatch.setattr(mondrian_kernel.regressor, "VARIANCE_DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel.regressor, "solve", partial(solve, dense_size=0))
-    monkeypatch.setattr(mondrian_kernel.regressor, "SampledVariance", few)
+    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "VARIANCE_DENSE_SIZE", 0)
+    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "solve", partial(solve, dense_size=0))
+    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "SampledVariance", few)
     free = regressor(n_estimators=60).fit(rows, targets, weight)
     mean, std = free.predict(new, return_std=True)
     assert_allclose(mean, dense.predict(new), atol=1e-5)
@@ -654,7 +654,7 @@ def test_max_cells():
     with pytest.warns(UserWarning, match="max_cells=60 was reached before lifetime=0.7"):
         model = regressor(max_cells=60).fit(X, y)
     assert model.features_.n_cells_ <= 60
-    assert model.coef_.shape == (model.features_.n_cells_,)
+    assert model.cell_weights_.shape == (model.features_.n_cells_,)
     assert model.lifetime_ == model.features_.lifetime_ < LIFETIME
     expected = regressor().fit(X, y).at(model.lifetime_)
     assert_allclose(model.predict(NEW), expected.predict(NEW), rtol=1e-9)
@@ -925,8 +925,8 @@ def test_drawn_in_notebooks(auto):
 def test_attributes(auto):
     n_cells = auto.features_.n_cells_
     assert isinstance(auto.features_, MondrianFeatures)
-    assert auto.coef_.shape == (n_cells,)
+    assert auto.cell_weights_.shape == (n_cells,)
     for name in ("intercept_", "signal_variance_", "noise_variance_", "lifetime_", "alpha_"):
         assert isinstance(getattr(auto, name), float)
-    by_hand = auto.features_.transform(NEW / auto.scale_) @ auto.coef_ + auto.intercept_
+    by_hand = auto.features_.transform(NEW / auto.scale_) @ auto.cell_weights_ + auto.intercept_
     assert_allclose(by_hand, auto.predict(NEW))

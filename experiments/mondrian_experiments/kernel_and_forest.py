@@ -57,13 +57,13 @@ def compute(
 
 def _kernel(features: MondrianFeatures, split: Split, alpha: float) -> Floats:
     ridge = Ridge(alpha=alpha, fit_intercept=False, solver="cholesky")
-    weights: Floats = ridge.fit(features.transform(split.X), split.centred).coef_
+    weights: Floats = ridge.fit(features.transform(split.X), split.centred).cell_weights_
     return weights
 
 
 def _forest(features: MondrianFeatures, split: Split) -> Floats:
     forest = MondrianForestRegressor.from_features(features, _DELTA2, fit_intercept=False)
-    return np.asarray(forest.fit(split.X, split.centred).coef_)
+    return np.asarray(forest.fit(split.X, split.centred).cell_weights_)
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:

@@ -99,8 +99,15 @@ ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 # --- _model: scale, relevance, choice of the kernel, intervals ----------------------------------
 
+# Relative gap at which the fit of a classifier stops: no probability moves by more than 1e-3.
+CLASSIFIER_TOL = 1e-4
+
 
 # --- _online: streams ---------------------------------------------------------------------------
+
+EXACT_SIZE = 4000
+STREAM_ALPHA = 0.1
+STREAM_TREES = 100
 
 
 # --- faces: features, baselines, partition, plotting, persistence -------------------------------

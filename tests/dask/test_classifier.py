@@ -50,7 +50,7 @@ def test_fit_is_that_in_one_place(loss, n_classes, class_weight):
     local, blocks = pair(loss, n_classes, class_weight)
     assert_array_equal(blocks.classes_, local.classes_)
     assert_array_equal(blocks.features_.trees_.loc, local.features_.trees_.loc)
-    assert blocks.coef_.shape == local.coef_.shape
+    assert blocks.cell_weights_.shape == local.cell_weights_.shape
     new = in_blocks(NEW)
     # Either objective is within 1e-4 of the optimum.
     assert_allclose(

@@ -76,7 +76,7 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
     """A worker is killed in the middle, with its share of all that is kept on workers."""
     model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
     X, y = in_chunks(ROWS, 5), in_chunks(TARGETS, 5)
-    expected = model.fit(X, y).coef_
+    expected = model.fit(X, y).cell_weights_
     from mondrian_kernel.dask import blocks
 
     compute, n_passes, victims = blocks.compute, 0, []
@@ -91,7 +91,7 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
         return compute(parts)
 
     monkeypatch.setattr(blocks, "compute", compute_and_kill)
-    assert_array_equal(model.fit(X, y).coef_, expected)
+    assert_array_equal(model.fit(X, y).cell_weights_, expected)
     assert len(victims) == 1
     assert n_passes > 5
     client.wait_for_workers(2, timeout=60)

@@ -115,9 +115,9 @@ def test_another_number_of_columns():
 
 
 def test_nullable_columns():
-    one = REGRESSOR.fit(X, y).coef_
+    one = REGRESSOR.fit(X, y).cell_weights_
     targets = dd.from_dask_array(y).astype("Float64")
-    np.testing.assert_array_equal(REGRESSOR.fit(FRAME.astype("Float64"), targets).coef_, one)
+    np.testing.assert_array_equal(REGRESSOR.fit(FRAME.astype("Float64"), targets).cell_weights_, one)
 
 
 def test_columns_of_files_that_are_read_in_other_parts(tmp_path):
@@ -128,5 +128,5 @@ def test_columns_of_files_that_are_read_in_other_parts(tmp_path):
     parts = dd.read_parquet(tmp_path)
     rows, targets = parts[["a", "b"]], parts["y"]
     assert rows.to_dask_array().numblocks[0] != targets.to_dask_array().numblocks[0]
-    one = REGRESSOR.fit(X, y).coef_
-    np.testing.assert_allclose(REGRESSOR.fit(rows, targets).coef_, one, atol=1e-10)
+    one = REGRESSOR.fit(X, y).cell_weights_
+    np.testing.assert_allclose(REGRESSOR.fit(rows, targets).cell_weights_, one, atol=1e-10)

@@ -45,7 +45,7 @@ def test_dense_fit_is_that_in_one_place(n_chunks, weighted):
     one, blocks = local(weighted=weighted), on_blocks(n_chunks=n_chunks, weighted=weighted)
     assert_array_equal(blocks.scale_, one.scale_)
     assert_array_equal(blocks.features_.trees_.loc, one.features_.trees_.loc)
-    assert_allclose(blocks.coef_, one.coef_, atol=1e-9)
+    assert_allclose(blocks.cell_weights_, one.cell_weights_, atol=1e-9)
     assert_allclose(blocks.intercept_, one.intercept_, rtol=1e-10)
     assert_allclose(blocks.signal_variance_, one.signal_variance_, rtol=1e-8)
     mean, std = blocks.predict(in_chunks(NEW, 4), return_std=True)
@@ -99,7 +99,7 @@ def test_frames_with_an_empty_part():
     parts = dd.from_map(frame.iloc.__getitem__, [slice(0, 0), slice(0, 250), slice(250, 600)])
     blocks = DaskMondrianKernelRegressor(0.5, 0.05, 20, random_state=5)
     blocks.fit(parts[["a", "b", "c"]], parts["y"])
-    assert_allclose(blocks.coef_, local().coef_, atol=1e-9)
+    assert_allclose(blocks.cell_weights_, local().cell_weights_, atol=1e-9)
     assert list(blocks.feature_names_in_) == ["a", "b", "c"]
     mean = blocks.predict(parts[["a", "b", "c"]])
     assert_allclose(mean.compute(), local().predict(ROWS), rtol=1e-8)

@@ -28,7 +28,7 @@ def test_a_callable_is_called_and_nothing_printed(cls, capsys):
         assert 0 < done <= total
         assert set(info) == {"lifetime", "best"}
     silent = cls(n_estimators=5, random_state=0).fit(X, Y)
-    np.testing.assert_array_equal(silent.coef_, model.coef_)
+    np.testing.assert_array_equal(silent.cell_weights_, model.cell_weights_)
 
 
 def test_an_interrupted_loss_path_keeps_what_it_has():

@@ -80,6 +80,9 @@ class FittedModel:
         Variance of the function before any row is seen; only of a regression, else empty.
     rows : TrainingRows or None
         The rows of the fit; None once they have been forgotten.
+    sums : ndarray of shape (F, K + 2) or None
+        Only of a forest: Σ s p y, Σ s p and Σ s p² over the rows of each cell, with s their
+        weights and p the probability that they lie in it.
     """
 
     trees: Trees
@@ -92,6 +95,7 @@ class FittedModel:
     seed: int
     signal: FloatArray
     rows: TrainingRows | None = None
+    sums: FloatArray | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -236,3 +236,6 @@ def _room(a: FloatArray, n: int, axis: int | None = None) -> FloatArray:
     b = np.zeros((size, size if axis is None else a.shape[1]))
     b[: a.shape[0], : a.shape[1]] = a
     return b
+
+
+class ExactStream: ...
