@@ -145,8 +145,8 @@ def test_kernel_and_forest_each_minimise_their_own_objective(lifetime):
     features = MondrianFeatures(2.0, 13, random_state=1).fit(X).at(lifetime)
     Phi, cells = features.transform(X), features.apply(X)
     forest = MondrianForestRegressor.from_features(features, alpha, fit_intercept=False).fit(X, y)
-    kernel = Ridge(alpha, fit_intercept=False, solver="cholesky").fit(Phi, y).cell_weights_
-    assert forest.features_ is features
+    kernel = Ridge(alpha, fit_intercept=False, solver="cholesky").fit(Phi, y).coef_
+    assert forest.features_.trees_ is features.trees_
     assert_allclose(forest.predict(X), Phi @ forest.cell_weights_)
     objectives = {
         "kernel": lambda w: kernel_objective(w, Phi, y, alpha),
@@ -169,10 +169,10 @@ def test_forest_on_the_trees_of_a_kernel_model():
     model = MondrianKernelRegressor(1.0, 0.1, 30, random_state=0).fit(X, y)
     forest = MondrianForestRegressor.from_features(model.features_, scale=model.scale_).fit(X, y)
     grown = MondrianForestRegressor(1.0, 1.0, 30, random_state=0).fit(X, y)
-    assert forest.features_ is model.features_
+    assert forest.features_.trees_ is model.model_.trees
     assert_allclose(forest.predict(NEW), grown.predict(NEW))
     other = MondrianForestClassifier.from_features(model.features_, scale=model.scale_)
-    assert other.fit(X, LABELS).features_ is model.features_
+    assert other.fit(X, LABELS).features_.trees_ is model.model_.trees
 
 
 def test_rows_that_the_trees_do_not_know_count_by_their_probability():
@@ -183,7 +183,7 @@ def test_rows_that_the_trees_do_not_know_count_by_their_probability():
     values = features.transform(NEW).toarray() * np.sqrt(5)
     for m in range(5):
         used = np.unique(cells[:, m])
-        expected = Ridge(0.5, fit_intercept=False).fit(values[:, used], y).cell_weights_
+        expected = Ridge(0.5, fit_intercept=False).fit(values[:, used], y).coef_
         assert_allclose(forest.cell_weights_[used] * np.sqrt(5), expected, atol=1e-10)
 
 
