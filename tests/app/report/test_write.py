@@ -16,8 +16,8 @@ from sklearn.metrics import confusion_matrix
 
 from app.report.report_cases import MAKERS, NASTY, TREES, heights, rows
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
-from mondrian_kernel.app.report import at_lifetimes, write_report
-from mondrian_kernel.app.report.figure import number, percent, plain
+from mondrian_kernel.app.report import lifetimes, write_report
+from mondrian_kernel.app.report.figures import number, percent, plain
 from mondrian_kernel.app.report.page import script_json
 
 VOID = {"meta", "link", "input", "br"}
@@ -69,7 +69,7 @@ def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     written = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(at_lifetimes, "_TREES", 5)  # so that the slider's models are not the model
+        patch.setattr(lifetimes, "SLIDER_TREES", 5)  # so that the slider's models are not the model
         for name, maker in MAKERS.items():
             case = maker()
             file = case.write(folder / f"{name}.html")
@@ -113,13 +113,13 @@ class TestEveryReport:
                         page.data["lifetimes"]
                     )
 
-    def test_dims_are_named_in_order_of_importance(self, reports, name):
+    def test_columns_are_named_in_order_of_importance(self, reports, name):
         case, page, _ = reports[name]
-        bars = page.data["figures"]["dims"]
+        bars = page.data["figures"]["columns"]
         assert len(bars["labels"]) == case.model.n_features_in_
         assert bars["values"] == sorted(bars["values"], reverse=True)
 
-    def test_two_dims_have_a_plane(self, reports, name):
+    def test_two_columns_have_a_plane(self, reports, name):
         case, page, _ = reports[name]
         assert ("surface" in page.data["figures"]) == (case.model.n_features_in_ == 2)
 
@@ -134,8 +134,8 @@ class TestRegression:
         covered = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
         for value in (number(error), number(guess), percent(covered)):
             assert re.search(rf"\b{re.escape(value)}(?!\d)", page.text)
-        assert f"learnt from 3 dims of {len(case.train[1])} rows" in page.text
-        assert page.data["figures"]["dims"]["labels"][-1] == "north"
+        assert f"learnt from 3 columns of {len(case.train[1])} rows" in page.text
+        assert page.data["figures"]["columns"]["labels"][-1] == "north"
 
     def test_coverage_is_that_of_each_level(self, reports):
         case, page, _ = reports["named"]
@@ -275,7 +275,7 @@ class TestNames:
         assert page.tags.count("script") == 2
         assert "b" not in page.tags
         assert page.text.count(NASTY) > 3
-        assert NASTY in page.data["figures"]["dims"]["labels"]
+        assert NASTY in page.data["figures"]["columns"]["labels"]
         assert NASTY not in file.read_text(encoding="utf-8")
 
     def test_json_cannot_close_its_script(self):
@@ -284,10 +284,10 @@ class TestNames:
         assert json.loads(text) == {"</script>": "<!--&\u2028"}
 
     def test_names_are_given_or_of_the_fit_or_numbers(self, reports, tmp_path):
-        assert set(reports["named"][1].data["figures"]["dims"]["labels"]) == {
+        assert set(reports["named"][1].data["figures"]["columns"]["labels"]) == {
             "east", "north", "age",
         }  # fmt: skip
-        assert reports["fixed"][1].data["figures"]["dims"]["labels"] == ["x0"]
+        assert reports["fixed"][1].data["figures"]["columns"]["labels"] == ["x0"]
         with pytest.raises(ValueError, match="2 feature_names were given for 1 columns"):
             MAKERS["fixed"]().write(tmp_path / "report.html", feature_names=["a", "b"])
 

@@ -1,4 +1,4 @@
-"""The page of a report: words and tables as HTML, figures as data for its script to draw."""
+"""The HTML page of a report: words and tables, and figures as data for its script to draw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from mondrian_kernel.app.report.figure import Content, Figure, Section, Table
+from mondrian_kernel.app.report.figures import Content, Figure, Section, Table
 
 
 def render(title: str, subtitle: str, content: Content, colophon: str) -> str:
