@@ -34,14 +34,26 @@ def test_time_left(progress):
     assert progress.line(160.0) == "working ... 1:00"
 
 
-def test_fewer_steps_begin_anew(progress):
+def test_fewer_steps_begin_another_part(progress):
     progress.clock[0] = 120.0
     progress(3, 4, {})
     progress.clock[0] = 130.0
     progress(1, 2, {})
-    assert progress.line(131.0) == "working ... 0:01"
+    assert progress.line(131.0) == "working, part 2 ... 0:01"
     progress.rename("still working")
     assert progress.line(131.0) == "still working ... 0:01"
+
+
+def test_seconds_of_every_stage(progress):
+    progress.clock[0] = 103.0
+    progress.stage("more")
+    progress.rename("other words")
+    progress.clock[0] = 107.0
+    progress.stage("working")
+    progress.clock[0] = 108.0
+    assert progress.stage_seconds() == {"working": 4.0, "more": 4.0}
+    progress.clock[0] = 200.0
+    assert progress.stage_seconds() == {"working": 4.0, "more": 4.0}
 
 
 def test_a_terminal_sees_it_and_it_goes_away(capsys, monkeypatch):

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import types
 from pathlib import Path
 
@@ -94,10 +95,88 @@ def test_without_rows_held_out(houses, tmp_path, capsys):
     assert "no rows were held out" in fit(capsys, houses, "--holdout", 0, "-o", tmp_path / "m")
 
 
+def test_stages_and_their_times(houses, tmp_path, capsys):
+    out = fit(capsys, houses, "-o", tmp_path / "m")
+    told = out.partition("  time\n")[2].partition("\n\n")[0].splitlines()
+    stages = [re.fullmatch(r"    (.*\S) +\d+\.\d s", line)[1] for line in told]
+    assert stages == [
+        f"reading {houses}",
+        "choosing the width",
+        "measuring on the rows held out",
+        "fitting all rows",
+        "saving the model",
+        "in all",
+    ]
+    result = json.loads(fit(capsys, houses, "-o", tmp_path / "m", "--json"))
+    assert list(result["stage_seconds"]) == stages[:-1]
+    assert_allclose(sum(result["stage_seconds"].values()), result["seconds"])
+
+
+@pytest.mark.parametrize("target", ["1 2 3", "3 1 2", "2 3 1"])
+def test_three_rows(target, tmp_path, capsys):
+    table = [{"x": k, "y": y} for k, y in enumerate(target.split())]
+    data = write(tmp_path / "t.csv", table)
+    out = run(capsys, "fit", data, "--target", "y", "--trees", "5", "-o", tmp_path / "m")
+    assert "on 1 row held out" in out
+    assert load(tmp_path / "m").n_rows == 3
+    run(capsys, "inspect", tmp_path / "m", "--json")
+
+
+class TestDecimalComma:
+    @pytest.fixture
+    def comma(self, tmp_path):
+        """The houses with decimal commas."""
+        table = [{k: v.replace(".", ",") for k, v in row.items()} for row in rows()]
+        return write(tmp_path / "komma.csv", table)
+
+    def test_it_is_told_and_not_taken_for_classes(self, comma, capsys):
+        assert main(["fit", comma, "--target", "price"]) == 1
+        message = capsys.readouterr().err
+        assert f"{comma}: column 'price' holds '" in message
+        assert "a number with a decimal comma: read the file with --decimal ,; if" in message
+        assert message.endswith("say --task classification.\n")
+
+    def test_it_is_told_of_other_columns(self, comma, capsys):
+        assert main(["fit", comma, "--target", "sold", "--drop", "price"]) == 1
+        message = capsys.readouterr().err
+        assert "column 'area' holds '" in message
+        assert "--decimal ,; if these are categories, say --categorical 'area'." in message
+
+    def test_the_option_reads_it(self, comma, houses, tmp_path, capsys):
+        fit(capsys, comma, "--decimal", ",", "-o", tmp_path / "comma")
+        fit(capsys, houses, "-o", tmp_path / "point")
+        assert (tmp_path / "comma").read_bytes() == (tmp_path / "point").read_bytes()
+        words = [("comma", comma, "--decimal", ","), ("point", houses)]
+        one, two = (run(capsys, "predict", tmp_path / m, *more) for m, *more in words)
+        assert one == two
+
+    def test_currencies_are_told(self, tmp_path, capsys):
+        table = [row | {"price": f"${row['price']}"} for row in rows()]
+        data = write(tmp_path / "t.csv", table)
+        assert main(["fit", data, "--target", "price"]) == 1
+        assert "column 'price' holds '$" in capsys.readouterr().err
+
+
 def test_a_report(houses, tmp_path, capsys):
     out = fit(capsys, houses, "-o", tmp_path / "m", "--report", tmp_path / "r.html")
     assert f"report in {tmp_path / 'r.html'}" in out
-    assert "kind=brick" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "kind=brick" in text
+    assert "<title>price of houses.csv</title>" in text
+
+
+def test_a_report_that_fails_leaves_the_model(houses, tmp_path, capsys, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device", "r.html")
+
+    monkeypatch.setattr("mondrian_kernel.app.report.write_report", full)
+    words = ["fit", houses, "--target", "price", "--drop", "sold", "--trees", "5"]
+    words += ["-o", str(tmp_path / "m"), "--report", str(tmp_path / "r.html")]
+    assert main(words) == 1
+    message = capsys.readouterr().err
+    assert "No space left" in message
+    assert message.endswith(f"the model is saved in {tmp_path / 'm'}, no report was written.\n")
+    assert load(tmp_path / "m").n_rows == 60
 
 
 def test_a_report_without_rows_held_out_is_refused_at_once(houses, tmp_path, capsys):
@@ -127,7 +206,7 @@ def test_ctrl_c_while_choosing_takes_the_best_so_far(houses, tmp_path, capsys, m
 
     monkeypatch.setattr(Progress, "__call__", interrupt)
     out = fit(capsys, houses, "-o", tmp_path / "m")
-    assert "stopped early: the best of the widths that had been looked at" in out
+    assert "stopped early: the best of the widths tried so far" in out
     assert load(tmp_path / "m").n_rows == 60
 
 

@@ -23,6 +23,12 @@ def failure(words, capsys):
     return captured.err
 
 
+def test_the_package_can_be_run():
+    words = [sys.executable, "-m", "mondrian_kernel", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"mondrian-kernel {__version__}"
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
@@ -31,11 +37,13 @@ def test_version(capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command, capsys):
+def test_help_has_two_examples(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
     assert stop.value.code == 0
-    assert f"example:\n  mondrian-kernel {command}" in capsys.readouterr().out
+    examples = capsys.readouterr().out.partition("\nexamples:\n")[2].splitlines()
+    assert len(examples) == 2
+    assert all(f"mondrian-kernel {command}" in example for example in examples)
 
 
 def test_help_imports_nothing_heavy():

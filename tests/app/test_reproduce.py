@@ -77,4 +77,4 @@ def test_ctrl_c_says_what_is_kept(asked, monkeypatch, capsys):
 
     monkeypatch.setattr(sys.modules["mondrian_experiments"], "run", interrupted)
     assert main(["reproduce"]) == 1
-    assert "Stopped; what was finished is in reproduced." in capsys.readouterr().err
+    assert "Stopped; finished experiments are in reproduced." in capsys.readouterr().err

@@ -43,6 +43,10 @@ SAME = {
     "no last newline": TEXT.rstrip("\n"),
     "empty lines": TEXT.replace("\n", "\n\n"),
     "blanks": TEXT.replace("1.5,", " 1.5 ,").replace("brick", " brick"),
+    "lines that end with a carriage return": TEXT.replace("\n", "\r"),
+    "UTF-16": TEXT.encode("utf-16"),
+    "UTF-16, big-endian": b"\xfe\xff" + TEXT.encode("utf-16-be"),
+    "UTF-32": TEXT.encode("utf-32"),
     "quotes": TEXT.replace("brick", '"brick"').replace("1.5", '"1.5"'),
     "parquet": parquet({"size": [1.5, -2000.0], "kind": ["brick", None]}),
     "parquet of categories": parquet(
@@ -112,7 +116,86 @@ def test_share_of_numbers(written):
     assert [stored.share_of_numbers(name) for name in "abc"] == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize(
+    ("separator", "header", "names"),
+    [
+        (",", '"a;b;c;d",e', ["a;b;c;d", "e"]),
+        (";", '"a,b,c";"d"', ["a,b,c", "d"]),
+        ("\t", '"a, ""b"", c, d"\te', ['a, "b", c, d', "e"]),
+        (",", '"a\n;;;b",c', ["a\n;;;b", "c"]),
+        (",", 'a"b,c', ['a"b', "c"]),
+    ],
+)
+def test_separators_in_quoted_names_do_not_count(separator, header, names, written):
+    table = read_table(written(f"{header}\n1{separator}2\n"))
+    assert table.names == names
+    assert table.numbers(names[1]).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("kind", ["text", "integers", "decimals"])
+def test_whole_numbers_keep_all_digits_as_categories(kind, written):
+    one, two = 2**53, 2**53 + 1
+    values = {
+        "text": f"a\n{one}\n{two}\n+0{two}.0\n",
+        "integers": parquet({"a": pa.array([one, two, two])}),
+        "decimals": parquet({"a": pa.array([one, two, two]).cast(pa.decimal128(20, 0))}),
+    }
+    assert read_table(written(values[kind])).texts("a").tolist() == [str(one), str(two), str(two)]
+
+
+class TestDecimalComma:
+    CSV = "size;price;zone\n1;99,12;1,0\n2;100;1\n3;-0,5;2\n"
+
+    def test_read_with_the_option(self, written):
+        table = read_table(written(self.CSV), ",")
+        assert table.numbers("price").tolist() == [99.12, 100.0, -0.5]
+        assert table.numbers("size").tolist() == [1.0, 2.0, 3.0]
+        assert table.share_of_numbers("price") == 1.0
+        assert table.texts("zone").tolist() == ["1", "1", "2"]
+
+    def test_numbers_of_parquet_stay(self, written):
+        table = read_table(written(parquet({"a": [0.5, 1.5], "b": ["0,5", "1,5"]})), ",")
+        assert table.numbers("a").tolist() == table.numbers("b").tolist() == [0.5, 1.5]
+        assert table.texts("a").tolist() == table.texts("b").tolist() == ["0.5", "1.5"]
+
+    def test_without_the_option_the_error_offers_it(self, written):
+        table = read_table(written(self.CSV))
+        with pytest.raises(
+            TableError, match=r"holds '99,12', which is not .*: read .* --decimal ,"
+        ):
+            table.numbers("price")
+
+    @pytest.mark.parametrize(
+        ("decimal", "words", "looks", "advice"),
+        [
+            (".", ["99,12", "5,1", "7"], "99,12', a number with a decimal comma", "--decimal ,"),
+            (".", ["1.099,12", "2.000,00"], "a decimal comma", "--decimal ,"),
+            (".", ["1,099", "2,000"], "commas between thousands", "take the commas out, or"),
+            (".", ["$5", "$ 1,099.50"], "a currency or per cent sign", "take the sign out"),
+            (".", ["5 €", "7,50 €"], "a currency", "take the sign out"),
+            (".", ["5%", "7 %"], "per cent sign", "take the sign out"),
+            (",", ["1.5", "2.5"], "a decimal point", "without --decimal ,"),
+        ],
+    )
+    def test_numbers_in_another_notation_are_told(self, decimal, words, looks, advice, written):
+        table = read_table(written(parquet({"a": words})), decimal)
+        with pytest.raises(TableError) as caught:
+            table.refuse_disguised_numbers("a", "otherwise do that")
+        message = str(caught.value)
+        assert "column 'a' holds" in message
+        assert looks in message
+        assert advice in message
+        assert message.endswith("; otherwise do that.")
+
+    @pytest.mark.parametrize("words", [["a", "b,c"], ["1", "2"], ["a", "b", "1,5"], [None, None]])
+    def test_other_text_is_text(self, words, written):
+        read_table(written(parquet({"a": words}))).refuse_disguised_numbers("a", "")
+
+
 BAD = {
+    b"a\xe4,b\n1,2\n": "the name of column 1 in the header is not in UTF-8; save",
+    "a,b\n1,2\n".encode("utf-16-le"): "in UTF-16 without a mark; save the file as UTF-8",
+    b"\xff\xfea\0,\0b": "its text is not utf-16; save the file as UTF-8",
     "": "it is empty",
     "\n \n": "it is empty",
     "a,b\n": "there are no rows below the header",
@@ -121,7 +204,7 @@ BAD = {
     "a,b\n1,2\n3,4,5\n": "row 2 below the header has 3 values where the header has 2",
     "a,a\n1,2\n": "two columns are named 'a'",
     ",b\n1,2\n": "column 1 has no name in the header",
-    b"a,b\n1,2\n3,\xff\n": "row 2 below the header, column number 2 is not in UTF-8",
+    b"a,b\n1,2\n3,\xff\n": "row 2 below the header, column 'b' is not in UTF-8; save",
     gzip.compress(TEXT.encode())[:-9]: "it is damaged: ",
     parquet({"a": [1]})[:-5]: "Parquet",
     parquet({"a": pa.array([], pa.int64())}): "there are no rows below the header",

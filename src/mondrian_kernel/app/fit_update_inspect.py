@@ -14,6 +14,7 @@ from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, RELEVANCES_SHO
 from mondrian_kernel.app.columns import guess_task, read_targets
 from mondrian_kernel.app.console import Console, check_output, printable, two_columns
 from mondrian_kernel.app.table_model import (
+    CHOOSING,
     Choices,
     TableModel,
     Training,
@@ -35,7 +36,13 @@ def fit(args: Namespace, console: Console) -> None:
     progress.stage(f"reading {args.data}")
     table = read_table(args.data, args.decimal)
     choices = choices_from(args, table)
-    training = fit_table(table, choices, stage=progress.stage, callback=progress)
+
+    def begin_stage(name: str) -> None:
+        progress.stage(name)
+        if name == CHOOSING:
+            progress.rename(f"{name} (Ctrl-C takes the best so far)")
+
+    training = fit_table(table, choices, stage=begin_stage, callback=progress)
     progress.stage("saving the model")
     save(training.model, args.output)
     console.saved = args.output

@@ -27,6 +27,7 @@ from mondrian_kernel.persistence import load
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 Callback = Callable[[int, int, dict[str, Any]], None]
+CHOOSING = "choosing the width"
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ def fit_table(
     columns = learn_columns(table, names, choices.categorical, train)
     X_train, X_test = columns.encode(table, train), columns.encode(table, test)
 
-    stage("choosing the width (Ctrl-C takes the best so far)")
+    stage(CHOOSING)
     few = ROWS_AT_ONCE[choices.task]
     measured = _make_estimator(choices, columns.scale, train.size).set_params(verbose=callback)
     measured.fit(X_train[:few], y_train[:few])
