@@ -198,15 +198,7 @@ def printable(text: str) -> str:
 
 
 def check_output(file: str | None, *, keep: Sequence[str | None] = ()) -> None:
-    """Raise an error if a file cannot be written, before any work is done.
-
-    Parameters
-    ----------
-    file : str or None
-        The file; None for none.
-    keep : sequence of str or None, default=()
-        Files that it must not replace.
-    """
+    """Raise an error if a file cannot be written, or would replace one of ``keep``."""
     if file is None:
         return
     if file == "-":

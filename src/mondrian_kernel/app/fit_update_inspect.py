@@ -98,37 +98,22 @@ def inspect(args: Namespace, console: Console) -> None:
 def choices_from(args: Namespace, table: Table) -> Choices:
     """Return the user's choices, with the task guessed if it was left open."""
     task = guess_task(table, args.target) if args.task == "auto" else args.task
-    return Choices(
-        args.target,
-        task,
-        args.drop,
-        args.categorical,
-        holdout=getattr(args, "holdout", 0.0),
-        n_trees=args.trees,
-        seed=args.seed,
-        n_jobs=args.jobs,
-    )
+    holdout = getattr(args, "holdout", 0.0)
+    columns = (args.target, task, args.drop, args.categorical)
+    return Choices(*columns, holdout, n_trees=args.trees, seed=args.seed, n_jobs=args.jobs)
 
 
 def _write_report(args: Namespace, training: Training) -> None:
     """Write the report on the estimator that was measured; if it fails the model is still there."""
     from mondrian_kernel.app.report import write_report
 
-    target = training.model.target
-    source = "standard input" if args.data == "-" else Path(args.data).name
+    target, names = training.model.target, training.columns.encoded_names
+    title = f"{target} of {'standard input' if args.data == '-' else Path(args.data).name}"
+    rows = (training.X_train, training.y_train, training.X_test, training.y_test)
+    options: dict[str, Any] = {"title": title, "target": target, "feature_names": names}
     saved = f"the model is saved in {args.output}, no report was written"
     try:
-        write_report(
-            args.report,
-            training.measured,
-            training.X_train,
-            training.y_train,
-            training.X_test,
-            training.y_test,
-            title=f"{target} of {source}",
-            target=target,
-            feature_names=training.columns.encoded_names,
-        )
+        write_report(args.report, training.measured, *rows, **options)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {saved}.") from None
     except Exception as error:

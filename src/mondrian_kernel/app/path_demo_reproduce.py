@@ -11,13 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import (
-    COVERAGE,
-    DEMO_COLUMNS,
-    DEMO_LIFETIME,
-    DEMO_NOISE,
-    DEMO_ROWS,
-)
+from mondrian_kernel._settings import COVERAGE, DEMO_COLUMNS, DEMO_LIFETIME, DEMO_NOISE, DEMO_ROWS
 from mondrian_kernel.app.columns import learn_columns, read_targets, require_variety
 from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.fit_update_inspect import choices_from
@@ -63,14 +57,9 @@ def demo(args: Namespace, console: Console) -> None:
     from mondrian_kernel.regressor import MondrianKernelRegressor
 
     check_output(args.report)
-    X, y = make_laplace_gp(
-        2 * DEMO_ROWS,
-        DEMO_COLUMNS,
-        lifetime=DEMO_LIFETIME,
-        noise=DEMO_NOISE,
-        random_state=args.seed,
-    )
-    X_train, X_test, y_train, y_test = X[::2], X[1::2], y[::2], y[1::2]
+    known = {"lifetime": DEMO_LIFETIME, "noise": DEMO_NOISE}
+    X, y = make_laplace_gp(2 * DEMO_ROWS, DEMO_COLUMNS, **known, random_state=args.seed)
+    rows = X_train, y_train, X_test, y_test = X[::2], y[::2], X[1::2], y[1::2]
     console.say(
         f"A function of {DEMO_COLUMNS} columns, drawn with the Laplace kernel "
         f"exp(-{DEMO_LIFETIME:g}·|x-x'|) and noise {DEMO_NOISE};\n"
@@ -90,18 +79,12 @@ def demo(args: Namespace, console: Console) -> None:
     model.set_params(verbose=0)
     result = _demo_result(model, X_test, y_test) | {"rows": len(y_train), "rmse": errors}
     console.progress.stage("writing the report")
-    report = write_report(
-        args.report,
-        model,
-        X_train,
-        y_train,
-        X_test,
-        y_test,
-        title="A function with a known kernel width",
-        target="y",
-        feature_names=[f"x{d + 1}" for d in range(DEMO_COLUMNS)],
+    title, names = (
+        "A function with a known kernel width",
+        [f"x{d + 1}" for d in range(DEMO_COLUMNS)],
     )
-    result["report"] = str(report)
+    write_report(args.report, model, *rows, title=title, target="y", feature_names=names)
+    result["report"] = args.report
     console.result(result, _demo_words(result))
 
 
@@ -142,11 +125,8 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     require_variety(table, choices.target, y)
     columns = learn_columns(table, names, choices.categorical, rows)
     X = columns.encode(table, rows) / columns.scale
-    options: dict[str, Any] = {
-        "n_estimators": args.trees,
-        "n_jobs": choices.n_jobs,
-        "callback": console.progress,
-    }
+    options: dict[str, Any] = {"n_estimators": args.trees, "n_jobs": choices.n_jobs}
+    options["callback"] = console.progress
     if choices.task == "regression":
         return lifetime_path(X, y, random_state=choices.seed, **options)
     classes, labels = np.unique(y, return_inverse=True)
@@ -157,11 +137,7 @@ def _path_rows(path: Any) -> list[dict[str, Any]]:
     """Return the results at each lifetime, with the penalty that is best there."""
     rows = []
     for k, a in enumerate(np.nanargmin(path.score, axis=1)):
-        row = {
-            "lifetime": path.lifetimes[k],
-            "cells": path.n_cells[k],
-            "alpha": path.alphas[a],
-        }
+        row = {"lifetime": path.lifetimes[k], "cells": path.n_cells[k], "alpha": path.alphas[a]}
         if hasattr(path, "loo_error"):
             row["rmse_fitted"] = np.sqrt(path.train_error[k, a])
             row["rmse_left_out"] = np.sqrt(path.loo_error[k, a])

@@ -31,27 +31,23 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Text that a person reads as a number: what it looks like, pattern, what to do about it.
+# Numbers that are not read as such, by decimal sign: what they have, a pattern, what to do.
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
+_COMMA = r"^[+-]?(\d*|\d{1,3}([. ']\d{3})+),\d+$"
+_UNIT = r"^[+-]?\s*[$€£¥]\s*[+-]?[\d.,' ]*\d$|^[+-]?\d[\d.,' ]*\s*[$€£¥%]$"
+_WITH_UNIT = ("a currency or per cent sign", _UNIT, "take the sign out of the file")
+_TAKE_OUT = "take the commas out, or read the file with --decimal , if they are decimal commas"
 _DISGUISES = {
     ".": [
-        (
-            "commas between thousands",
-            r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$",
-            "take the commas out, or read the file with --decimal , if they are decimal commas",
-        ),
-        (
-            "a decimal comma",
-            r"^[+-]?(\d*|\d{1,3}([. ']\d{3})+),\d+$",
-            "read the file with --decimal ,",
-        ),
+        ("commas between thousands", _THOUSANDS, _TAKE_OUT),
+        ("a decimal comma", _COMMA, "read the file with --decimal ,"),
+        _WITH_UNIT,
     ],
-    ",": [("a decimal point", r"^[+-]?\d*\.\d+$", "read the file without --decimal ,")],
+    ",": [
+        ("a decimal point", r"^[+-]?\d*\.\d+$", "read the file without --decimal ,"),
+        _WITH_UNIT,
+    ],
 }
-_CURRENCY = (
-    "a currency or per cent sign",
-    r"^[+-]?\s*[$€£¥]\s*[+-]?[\d.,' ]*\d$|^[+-]?\d[\d.,' ]*\s*[$€£¥%]$",
-    "take the sign out of the file",
-)
 
 
 class TableError(ValueError):
@@ -81,6 +77,7 @@ class Table:
         if data.num_rows == 0:
             raise TableError(f"{source}: there are no rows below the header.")
         self.source, self._data, self._decimal = source, data, decimal
+        self._disguises = _DISGUISES[decimal]
         self._number = _NUMBER.replace(r"\.", re.escape(decimal))
         self.names: list[str] = names
         self.n_rows: int = data.num_rows
@@ -105,7 +102,7 @@ class Table:
             if not pc.all(is_number).as_py():
                 row = pc.index(is_number, False).as_py()
                 word = column[row].as_py()
-                advice = "".join(f": {a}" for _, p, a in self._disguises() if re.match(p, word))
+                advice = "".join(f": {a}" for _, p, a in self._disguises if re.match(p, word))
                 self.fail(row, name, f"holds {word!r}, which is not a number{advice}")
             if self._decimal != ".":
                 column = pc.replace_substring(column, self._decimal, ".")
@@ -143,12 +140,7 @@ class Table:
     def refuse_disguised_numbers(self, name: str, otherwise: str) -> None:
         """Raise an error if a column of text holds numbers in another notation.
 
-        Parameters
-        ----------
-        name : str
-            The column.
-        otherwise : str
-            Advice for the case that the values are not numbers.
+        The error ends with ``otherwise``: what to do if the values are not numbers.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -156,8 +148,8 @@ class Table:
         column = self._column(name)
         if not pa.types.is_string(column.type):
             return
-        shares = [_share(column, pattern) for _, pattern, _ in self._disguises()]
-        looks, pattern, advice = self._disguises()[int(np.argmax(shares))]
+        shares = [_share(column, pattern) for _, pattern, _ in self._disguises]
+        looks, pattern, advice = self._disguises[int(np.argmax(shares))]
         if max(shares) > 0 and _share(column, f"{self._number}|{pattern}") >= 0.5:
             found = pc.match_substring_regex(pc.utf8_trim_whitespace(column), pattern)
             word = column[pc.index(pc.fill_null(found, False), True).as_py()].as_py()
@@ -170,9 +162,6 @@ class Table:
         """Raise an error about one value, by its row counted from 0."""
         where = f"row {row + 1} below the header, column {name!r}"
         raise TableError(f"{self.source}: {where} {problem}.")
-
-    def _disguises(self) -> list[tuple[str, str, str]]:
-        return [*_DISGUISES[self._decimal], _CURRENCY]
 
     def _column(self, name: str, *, exact: bool = False) -> Any:
         """Return a column as text, integers, floats without NaN, or truth values.

@@ -20,7 +20,7 @@ from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel.app.report import lifetimes, write_report
 from mondrian_kernel.app.report.classification import mean_loss
 from mondrian_kernel.app.report.figures import number, percent, plain
-from mondrian_kernel.app.report.page import script_json
+from mondrian_kernel.app.report.write import script_json
 
 VOID = {"meta", "link", "input", "br"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.figures import (
     Content,
     Figure,
+    Model,
     Section,
     Table,
     chart,
@@ -27,38 +29,30 @@ from mondrian_kernel.app.report.figures import (
 from mondrian_kernel.app.report.lifetimes import Slider, choice_words, path_figures
 
 
-def classification_content(
-    estimator: Any,
-    X_train: FloatArray,
-    y_train: NDArray[Any],
-    X_test: FloatArray,
-    y_test: NDArray[Any],
-    target: str,
-    names: Sequence[str],
-) -> Content:
-    """Return tiles, words and figures on a fitted classifier; rows are in random order."""
+def classification_content(model: Model) -> Content:
+    """Return tiles, words and figures on a fitted classifier."""
+    estimator, target, y_train = model.estimator, model.target, model.y_train
     classes = estimator.classes_
-    known = np.isin(y_test, classes)
+    known = np.isin(model.y_test, classes)
     if not known.any():
         raise ValueError(
             f"No row of y_test has a class that the model was fitted on: give rows of "
             f"{classes.tolist()}."
         )
-    X_test, y_test = X_test[known], y_test[known]
+    model = replace(model, X_test=model.X_test[known], y_test=model.y_test[known])
+    X_test, y_test = model.X_test, model.y_test
     right = float(np.mean(estimator.predict(X_test) == y_test))
     values, counts = np.unique(y_train, return_counts=True)
     commonest = values[counts.argmax()]
     guess = float(np.mean(y_test == commonest))
 
-    slider = Slider.of(estimator, X_train, y_train)
+    slider = Slider.of(model)
     X_shown, y_shown = X_test[:CLASS_TEST_ROWS], y_test[:CLASS_TEST_ROWS]
     logistic = hasattr(estimator, "predict_proba")
-    losses = np.array([mean_loss(model, X_shown, y_shown) for model in slider.models])
+    losses = np.array([mean_loss(small, X_shown, y_shown) for small in slider.models])
     name = estimator.loss.replace("_", " ") if logistic else f"{estimator.loss} loss"
-    at_positions = [model.predict(X_shown) for model in slider.shown]
-    importance_words, importance = importance_section(
-        estimator, X_test, y_test, names, lambda *rows: -mean_loss(*rows), name
-    )
+    at_positions = [small.predict(X_shown) for small in slider.shown]
+    importance_words, importance = importance_section(model, lambda *rows: -mean_loss(*rows), name)
     matrix, mistakes = _confusion(y_shown, at_positions, classes, slider.chosen)
     figures, calibration = [matrix], f"loss={estimator.loss!r} gives no probabilities."
     tiles = [
@@ -68,11 +62,11 @@ def classification_content(
     ]
     if logistic:
         tiles.append((name, number(mean_loss(estimator, X_test, y_test))))
-        P = np.array([model.predict_proba(X_shown) for model in slider.shown])
+        P = np.array([small.predict_proba(X_shown) for small in slider.shown])
         labels = np.searchsorted(classes, y_shown)
         reliability, calibration = _reliability(labels, P, classes, slider.chosen)
         figures.append(reliability)
-    columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+    columns = "1 column" if len(model.names) == 1 else f"{len(model.names)} columns"
     summary = [
         f"“{target}” (one of {classes.size} classes) was learnt from {columns} of {y_train.size} "
         f"rows. The model is right on {percent(right)} of {y_test.size} rows that were not fitted; "
@@ -90,7 +84,7 @@ def classification_content(
     sections = [
         Section("The lifetime path", path_figures(slider, name, losses), moves=True),
         Section("Predictions at this width", figures, moves=True),
-        *_plane(slider.shown, X_train, names, target, classes, logistic),
+        *_plane(model, slider.shown, logistic),
         importance,
     ]
     readouts = slider.readouts(
@@ -209,22 +203,14 @@ def _bin_means(
     return mean, seen, count
 
 
-def _plane(
-    models: Sequence[Any],
-    X: FloatArray,
-    names: Sequence[str],
-    target: str,
-    classes: NDArray[Any],
-    logistic: bool,
-) -> list[Section]:
+def _plane(model: Model, shown: Sequence[Any], logistic: bool) -> list[Section]:
+    classes, target = model.estimator.classes_, model.target
     if logistic and classes.size == 2:
         title = f"Probability that {target} is {classes[1]}"
-        return plane_sections(models, X, names, lambda m, rows: m.predict_proba(rows)[:, 1], title)
-
+        return plane_sections(model, shown, lambda m, rows: m.predict_proba(rows)[:, 1], title)
     return plane_sections(
-        models,
-        X,
-        names,
+        model,
+        shown,
         lambda m, rows: np.searchsorted(classes, m.predict(rows)),
         f"Predicted {target}",
         [str(c) for c in classes],

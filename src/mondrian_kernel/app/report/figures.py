@@ -23,6 +23,19 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.plotting.tree_cells import tree_partition
 
 
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted estimator to report on, its rows in random order, and the names of their columns."""
+
+    estimator: Any
+    X_train: FloatArray
+    y_train: NDArray[Any]
+    X_test: FloatArray
+    y_test: NDArray[Any]
+    target: str
+    names: Sequence[str]
+
+
 @dataclass(frozen=True)
 class Table:
     """Numbers behind a figure: a head and rows of cells, all text."""
@@ -105,14 +118,13 @@ def number_table(head: Sequence[str], *columns: ArrayLike) -> Table:
     return Table(head, [[number(v) for v in row] for row in zip(*arrays, strict=True)])
 
 
-def importance_section(
-    estimator: Any, X: FloatArray, y: NDArray[Any], names: Sequence[str], scoring: Any, error: str
-) -> tuple[str, Section]:
+def importance_section(model: Model, scoring: Any, error: str) -> tuple[str, Section]:
     """Return a sentence on which columns matter, and the section; ``error`` names the score."""
+    names = model.names
     n = int(np.clip(SHUFFLE_PREDICTIONS // (SHUFFLES * len(names)), *SHUFFLE_ROWS))
-    X, y = X[:n], y[:n]
+    X, y = model.X_test[:n], model.y_test[:n]
     found = permutation_importance(
-        estimator, X, y, scoring=scoring, n_repeats=SHUFFLES, random_state=0
+        model.estimator, X, y, scoring=scoring, n_repeats=SHUFFLES, random_state=0
     )
     mean, std = found.importances_mean, found.importances_std
     order = np.argsort(-mean, kind="stable")[:COLUMNS_SHOWN]
@@ -137,7 +149,7 @@ def importance_section(
         "spread": plain(std[order]),
         "x": {"label": f"growth of the {error}"},
     }
-    relevance = estimator.relevance_
+    relevance = model.estimator.relevance_
     rows = [[names[d], number(mean[d]), number(std[d]), number(relevance[d])] for d in order]
     header = ["column", f"growth of the {error}", "standard deviation", "relevance in the kernel"]
     title = "Error when a column is shuffled"
@@ -146,21 +158,21 @@ def importance_section(
 
 
 def plane_sections(
-    models: Sequence[Any],
-    X: FloatArray,
-    names: Sequence[str],
+    model: Model,
+    shown: Sequence[Any],
     surface: Callable[[Any, FloatArray], FloatArray],
     surface_name: str,
     classes: Sequence[str] | None = None,
 ) -> list[Section]:
-    """Return the cells and the surface at each model's lifetime, if there are two columns.
+    """Return the cells and the surface of each estimator shown, if there are two columns.
 
-    ``surface`` gives a model's value at rows: a number, or with ``classes`` the index of a class.
+    ``surface`` gives its value at rows: a number, or with ``classes`` the index of a class.
     """
+    X, names = model.X_train, model.names
     if len(names) != 2:
         return []
-    # The model of the largest lifetime holds the cells of all: their trees, grown further.
-    partition = tree_partition(models[-1].features_, 0, models[-1].scale_)
+    # The estimator of the largest lifetime holds the cells of all: their trees, grown further.
+    partition = tree_partition(shown[-1].features_, 0, shown[-1].scale_)
     low, high = X.min(axis=0), X.max(axis=0)
     axes = [{"label": names[d], "domain": plain([low[d], high[d]])} for d in (0, 1)]
     rows = X[np.random.default_rng(0).permutation(X.shape[0])[:SURFACE_POINTS]]
@@ -183,7 +195,7 @@ def plane_sections(
     )
     side = [np.linspace(low[d], high[d], SURFACE_SIDE) for d in (0, 1)]
     grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
-    values = np.array([surface(model, grid) for model in models])
+    values = np.array([surface(estimator, grid) for estimator in shown])
     image: dict[str, Any] = {"type": "image", "side": SURFACE_SIDE}
     if classes is None:
         least, most = float(values.min()), float(values.max())

@@ -21,7 +21,14 @@ from mondrian_kernel._settings import (
     SLIDER_TREES,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.app.report.figures import Figure, chart, layer, number, number_table
+from mondrian_kernel.app.report.figures import (
+    Figure,
+    Model,
+    chart,
+    layer,
+    number,
+    number_table,
+)
 
 _AXIS = {"label": "lifetime λ", "log": True}
 
@@ -48,10 +55,11 @@ class Slider:
     size: str
 
     @classmethod
-    def of(cls, estimator: Any, X: FloatArray, y: NDArray[Any]) -> Slider:
+    def of(cls, model: Model) -> Slider:
         """Fit the small models to some of the rows."""
-        lifetimes = slider_lifetimes(estimator)
-        return cls(estimator, lifetimes, *fit_small_models(estimator, X, y, lifetimes))
+        estimator, lifetimes = model.estimator, slider_lifetimes(model.estimator)
+        small = fit_small_models(estimator, model.X_train, model.y_train, lifetimes)
+        return cls(estimator, lifetimes, *small)
 
     @property
     def chosen(self) -> int:

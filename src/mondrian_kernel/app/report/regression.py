@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 from scipy import stats
 from sklearn.metrics import r2_score, root_mean_squared_error
@@ -22,6 +19,7 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.figures import (
     Content,
     Figure,
+    Model,
     Section,
     Table,
     chart,
@@ -35,30 +33,21 @@ from mondrian_kernel.app.report.figures import (
 from mondrian_kernel.app.report.lifetimes import Slider, choice_words, path_figures
 
 
-def regression_content(
-    estimator: Any,
-    X_train: FloatArray,
-    y_train: FloatArray,
-    X_test: FloatArray,
-    y_test: FloatArray,
-    target: str,
-    names: Sequence[str],
-) -> Content:
-    """Return tiles, words and figures on a fitted regressor; rows are in random order."""
-    predicted = estimator.predict(X_test)
+def regression_content(model: Model) -> Content:
+    """Return tiles, words and figures on a fitted regressor."""
+    estimator, target, y_train, y_test = model.estimator, model.target, model.y_train, model.y_test
+    predicted = estimator.predict(model.X_test)
     error = root_mean_squared_error(y_test, predicted)
     guess = root_mean_squared_error(y_test, np.full(y_test.size, y_train.mean()))
-    slider = Slider.of(estimator, X_train, y_train)
-    X_shown, y_shown = X_test[:POINTS_SHOWN], y_test[:POINTS_SHOWN]
-    at_positions = np.array([model.predict(X_shown) for model in slider.models])
+    slider = Slider.of(model)
+    X_shown, y_shown = model.X_test[:POINTS_SHOWN], y_test[:POINTS_SHOWN]
+    at_positions = np.array([small.predict(X_shown) for small in slider.models])
     errors = np.sqrt(np.mean((at_positions - y_shown) ** 2, axis=1))
     at_positions[slider.chosen] = predicted[:POINTS_SHOWN]
 
-    coverage_words, covered, intervals = _intervals(estimator, y_train.size, X_test, y_test, target)
-    importance_words, importance = importance_section(
-        estimator, X_test, y_test, names, "neg_root_mean_squared_error", "error"
-    )
-    columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+    coverage_words, covered, intervals = _intervals(model)
+    importance_words, importance = importance_section(model, "neg_root_mean_squared_error", "error")
+    columns = "1 column" if len(model.names) == 1 else f"{len(model.names)} columns"
     summary = [
         f"“{target}” was learnt from {columns} of {y_train.size} rows. On {y_test.size} rows that "
         f"were not fitted the error (root mean squared) is {number(error)}; always guessing the "
@@ -73,13 +62,12 @@ def regression_content(
         summary.append("Note: the model is no better than the mean of the fitted rows.")
     curves = path_figures(slider, "root mean squared error", errors)
     predictions = _prediction_figures(target, y_shown, at_positions, slider.chosen)
-    plane = plane_sections(
-        slider.shown, X_train, names, lambda m, rows: m.predict(rows), f"Predicted {target}"
-    )
     sections = [
         Section("The lifetime path", curves, moves=True),
         Section("Predictions at this width", predictions, moves=True),
-        *plane,
+        *plane_sections(
+            model, slider.shown, lambda m, rows: m.predict(rows), f"Predicted {target}"
+        ),
         intervals,
         importance,
     ]
@@ -135,13 +123,12 @@ def _prediction_figures(
     return [scatter, residual]
 
 
-def _intervals(
-    estimator: Any, n_fitted: int, X: FloatArray, y: FloatArray, target: str
-) -> tuple[str, float, Section]:
+def _intervals(model: Model) -> tuple[str, float, Section]:
     """Return a sentence on the coverage, the coverage, and the section on intervals."""
-    dense = min(n_fitted, estimator.features_.n_cells_) <= INTERVALS_DENSE_SIZE
+    estimator = model.estimator
+    dense = min(model.y_train.size, estimator.features_.n_cells_) <= INTERVALS_DENSE_SIZE
     n = INTERVAL_ROWS_DENSE if dense else INTERVAL_ROWS
-    X, y = X[:n], y[:n]
+    X, y = model.X_test[:n], model.y_test[:n]
     ends = estimator.predict_interval(X, COVERAGE_LEVELS[-1])
     middle, widest = ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) / 2
     # A half-width is a factor of the row times a factor of the level: one row tells the latter.
@@ -175,7 +162,9 @@ def _intervals(
             [[percent(a), percent(r), number(w)] for a, r, w in widths],
         ),
     )
-    bars = _interval_bars(y[:BARS_SHOWN], middle[:BARS_SHOWN], half[asked, :BARS_SHOWN], target)
+    bars = _interval_bars(
+        y[:BARS_SHOWN], middle[:BARS_SHOWN], half[asked, :BARS_SHOWN], model.target
+    )
     return words, covered, Section("Intervals", [bars, coverage])
 
 

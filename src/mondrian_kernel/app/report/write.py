@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -20,7 +24,7 @@ from mondrian_kernel import __version__
 from mondrian_kernel._settings import REPORT_TEST_ROWS
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.classification import classification_content
-from mondrian_kernel.app.report.page import render
+from mondrian_kernel.app.report.figures import Content, Figure, Model, Section, Table
 from mondrian_kernel.app.report.regression import regression_content
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.persistence.file_writing import write_file
@@ -95,28 +99,116 @@ def write_report(
             f"{type(estimator).__name__}. For a pipeline give its last step and transformed rows."
         )
     check_is_fitted(estimator)
-    train = _rows(estimator, X_train, y_train, "y_train")
-    test = _shuffled(*_rows(estimator, X_test, y_test, "y_test"), REPORT_TEST_ROWS)
+    X_train, y_train = _check_rows(estimator, X_train, y_train, "y_train")
+    X_test, y_test = _check_rows(estimator, X_test, y_test, "y_test")
+    order = np.random.default_rng(0).permutation(y_test.size)[:REPORT_TEST_ROWS]
+    own = copy.copy(estimator)
+    if hasattr(own, "feature_names_in_"):
+        del own.feature_names_in_  # the rows are arrays from here on
     names = _names(estimator, feature_names)
-    model = copy.copy(estimator)
-    if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_  # the rows are arrays from here on
-    is_regressor = isinstance(estimator, MondrianKernelRegressor)
-    contents = regression_content if is_regressor else classification_content
-    content = contents(model, *train, *test, target, names)
-    subtitle = (
-        f"{'Regression' if is_regressor else 'Classification'} of {target} with the Mondrian kernel"
+    model = Model(own, X_train, y_train, X_test[order], y_test[order], target, names)
+    if isinstance(estimator, MondrianKernelRegressor):
+        task, content = "Regression", regression_content(model)
+    else:
+        task, content = "Classification", classification_content(model)
+    last_line = (
+        f"Written by mondrian-kernel {__version__}: {own.features_.n_estimators} trees, "
+        f"{own.features_.n_cells_} cells. Lifetimes are for inputs divided by their scales."
     )
-    colophon = (
-        f"Written by mondrian-kernel {__version__}: {estimator.features_.n_estimators} trees, "
-        f"{estimator.features_.n_cells_} cells. Lifetimes are for inputs divided by their scales."
-    )
-    page = render(title, subtitle, content, colophon)
+    page = render(title, f"{task} of {target} with the Mondrian kernel", content, last_line)
     write_file(file, [page.encode("utf-8")])
     return Path(file)
 
 
-def _rows(estimator: Any, X: ArrayLike, y: ArrayLike, name: str) -> tuple[FloatArray, NDArray[Any]]:
+def render(title: str, subtitle: str, content: Content, last_line: str) -> str:
+    """Return the page as one HTML document that needs no other file."""
+    figures = [figure for section in content.sections for figure in section.figures]
+    data = {
+        "lifetimes": content.lifetimes,
+        "chosen": content.chosen,
+        "readouts": content.readouts,
+        "figures": {figure.name: figure.spec for figure in figures},
+    }
+    return Template(_read("page.html")).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        style=_read("page.css"),
+        script=_read("page.js"),
+        tiles="".join(_tile(*tile) for tile in content.tiles),
+        summary="".join(f"<p>{escape(sentence)}</p>" for sentence in content.summary),
+        slider=_slider(content),
+        moving="".join(_section(section) for section in content.sections if section.moves),
+        still="".join(_section(section) for section in content.sections if not section.moves),
+        last_line=escape(last_line),
+        data=script_json(data),
+    )
+
+
+def script_json(data: object) -> str:
+    """JSON that may stand in a script element: no text in it can close the element."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _read(name: str) -> str:
+    return (files("mondrian_kernel.app.report") / name).read_text(encoding="utf-8")
+
+
+def _tile(name: str, value: str) -> str:
+    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+
+
+def _slider(content: Content) -> str:
+    readout = escape(content.readouts[content.chosen])
+    if len(content.lifetimes) < 2:
+        return f'<p class="slider"><output id="readout">{readout}</output></p>'
+    return (
+        '<div class="slider"><label for="lifetime">Move the lifetime λ</label>'
+        f'<input type="range" id="lifetime" min="0" max="{len(content.lifetimes) - 1}" step="1" '
+        f'value="{content.chosen}" aria-describedby="readout">'
+        '<button type="button" id="back">to the chosen one</button>'
+        f'<output id="readout" for="lifetime" aria-live="polite">{readout}</output></div>'
+    )
+
+
+def _section(section: Section) -> str:
+    if not section.figures:
+        return ""
+    figures = "".join(_figure(figure) for figure in section.figures)
+    heading = escape(section.heading)
+    return f'<section><h2>{heading}</h2><div class="row">{figures}</div></section>'
+
+
+def _figure(figure: Figure) -> str:
+    name, table = escape(figure.name), ""
+    if figure.table is not None:
+        table = f"<details><summary>The numbers</summary>{_table(figure.table)}</details>"
+    return (
+        f'<figure id="{name}"><h3 id="{name}-title">{escape(figure.title)}</h3>'
+        f'<div class="plot" data-figure="{name}" role="img" aria-labelledby="{name}-title" '
+        f'aria-describedby="{name}-caption"></div>'
+        f'<figcaption id="{name}-caption">{escape(figure.caption)}</figcaption>{table}</figure>'
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
+    body = "".join(_row(row) for row in table.rows)
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(row: Sequence[str]) -> str:
+    first, *others = (escape(cell) for cell in row)
+    cells = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><th scope="row">{first}</th>{cells}</tr>'
+
+
+def _check_rows(
+    estimator: Any, X: ArrayLike, y: ArrayLike, name: str
+) -> tuple[FloatArray, NDArray[Any]]:
     """Check rows and targets and return them as arrays; ``name`` is that of the targets."""
     rows = validate_data(estimator, X, reset=False, dtype=np.float64, order="C")
     targets = np.asarray(y)
@@ -141,8 +233,3 @@ def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
             f"{len(names)} feature_names were given for {n_columns} columns of X: give one each."
         )
     return names
-
-
-def _shuffled(X: FloatArray, y: NDArray[Any], most: int) -> tuple[FloatArray, NDArray[Any]]:
-    order = np.random.default_rng(0).permutation(y.size)[:most]
-    return X[order], y[order]
