@@ -220,6 +220,17 @@ def test_ctrl_c_later_writes_nothing(houses, tmp_path, capsys, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["houses.csv"]
 
 
+def test_ctrl_c_after_saving_says_so(houses, tmp_path, capsys, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect._fit_result", interrupt)
+    file = tmp_path / "m"
+    words = ["fit", houses, "--target", "price", "--trees", "5", "-o", str(file)]
+    assert main(words) == 1
+    assert capsys.readouterr().err == f"mondrian-kernel: Stopped; the model is saved in {file}.\n"
+
+
 # ---- inspect ---------------------------------------------------------------------------------
 
 

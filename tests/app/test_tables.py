@@ -165,6 +165,11 @@ class TestDecimalComma:
         ):
             table.numbers("price")
 
+    def test_one_piece_of_advice_is_enough(self, written):
+        table = read_table(written('a,b\n1,"1,234"\n'))
+        with pytest.raises(TableError, match=r"not a number: take the commas out, or .* commas\.$"):
+            table.numbers("b")
+
     @pytest.mark.parametrize(
         ("decimal", "words", "looks", "advice"),
         [

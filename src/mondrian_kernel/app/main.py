@@ -60,6 +60,8 @@ def _fail(error: BaseException, console: Console) -> int:
             return 0
         if isinstance(error, BrokenPipeError):
             return 1
+    if isinstance(error, KeyboardInterrupt) and console.saved is not None and not str(error):
+        error = KeyboardInterrupt(f"Stopped; the model is saved in {console.saved}.")
     console.error(_sentence(error))
     return 1
 

@@ -102,8 +102,10 @@ class Table:
             if not pc.all(is_number).as_py():
                 row = pc.index(is_number, False).as_py()
                 word = column[row].as_py()
-                advice = "".join(f": {a}" for _, p, a in self._disguises if re.match(p, word))
-                self.fail(row, name, f"holds {word!r}, which is not a number{advice}")
+                advice = [f": {a}" for _, p, a in self._disguises if re.match(p, word)]
+                self.fail(
+                    row, name, "".join([f"holds {word!r}, which is not a number", *advice[:1]])
+                )
             if self._decimal != ".":
                 column = pc.replace_substring(column, self._decimal, ".")
         out: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy().astype(np.float64)
