@@ -213,12 +213,14 @@ def check_output(file: str | None, *, keep: Sequence[str | None] = ()) -> None:
         exists = False
     if Path(file).is_dir():
         raise IsADirectoryError(21, "it is a folder; give the name of a file", file)
-    place = str(folder) if not exists or Path(file).is_file() else file
+    regular = not exists or Path(file).is_file()
+    # A regular file is written beside its place, where a link leads to.
+    place = os.path.dirname(os.path.realpath(file)) if regular else file
     if not os.access(place, os.W_OK):
         raise PermissionError(13, "you may not write here", place)
     for other in keep:
         same = other is not None and os.path.realpath(file) == os.path.realpath(other)
-        if same and (Path(file).is_file() or not exists):
+        if same and regular:
             raise ValueError(f"{file}: this command uses the file twice; give another name.")
 
 
