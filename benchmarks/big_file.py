@@ -21,7 +21,7 @@ N_DIMS = 10
 COMMAND = [
     sys.executable,
     "-c",
-    "import sys; from mondrian_kernel.app.cli import main; sys.exit(main())",
+    "import sys; from mondrian_kernel.app.main import main; sys.exit(main())",
 ]
 
 

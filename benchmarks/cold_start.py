@@ -36,7 +36,7 @@ def seconds_of(code, setup="", **environment):
 
 def command(*arguments, **environment):
     """Wall seconds of the command line."""
-    start = "from mondrian_kernel.app.cli import main; raise SystemExit(main())"
+    start = "from mondrian_kernel.app.main import main; raise SystemExit(main())"
     line = [sys.executable, "-c", start, *arguments]
     _, times = clocked(
         lambda: subprocess.run(line, env=os.environ | environment, capture_output=True, check=True)

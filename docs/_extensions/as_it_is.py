@@ -18,7 +18,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.logging import getLogger
 
-from mondrian_kernel.app.cli import main
+from mondrian_kernel.app.main import main
 
 ROOT = Path(__file__).parents[2]
 logger = getLogger(__name__)

@@ -30,7 +30,7 @@ def make_laplace_gp(
     n_samples : int, default=1000
         Number of rows N; the cost is O(N³).
     n_features : int, default=2
-        Number of dims D.
+        Number of columns D.
     lifetime : float, default=10.0
         Lifetime λ of the kernel.
     noise : float, default=0.01

@@ -188,7 +188,7 @@ def grow_trees(
     end = growth.advance_within(lifetime, max_cells)
     if end < lifetime:
         warnings.warn(
-            f"max_cells={max_cells} was reached before lifetime={lifetime:.6g}: the trees stop at "
+            f"max_cells={max_cells} was reached before lifetime={lifetime}: the trees stop at "
             f"lifetime_={end:.6g} and their kernel is that much wider. Raise max_cells, or lower "
             "lifetime or n_estimators.",
             UserWarning,

@@ -175,7 +175,8 @@ def _check_table_model(model: Any) -> None:
     kind = type(model.estimator).__name__
     require(type(model.columns).__name__ == "Columns", model, "no columns")
     require(tasks.get(model.task) == kind, model, "an estimator of another task")
-    require(model.estimator.n_features_in_ == len(model.columns.dims), model, "other columns")
+    n_encoded = len(model.columns.encoded_names)
+    require(model.estimator.n_features_in_ == n_encoded, model, "other columns")
     plain = type(model.target) is str and type(model.n_rows) is int
     require(plain and type(model.held_out) is dict, model, "no target, rows or scores")
     require(model.errors is None or in_range(model.errors, 0, np.inf), model, "impossible errors")

@@ -1,4 +1,4 @@
-"""The file: a checksummed prefix, a JSON header and the arrays, written whole or not at all.
+"""The file: a checksummed prefix, a JSON header and the arrays.
 
 All numbers are little-endian::
 
@@ -13,15 +13,12 @@ All numbers are little-endian::
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 import struct
 from typing import Any, NoReturn
 
-PathLike = str | os.PathLike[str]
+from mondrian_kernel.persistence.file_writing import PathLike
 
 FORMAT = 1
 _MAGIC = b"\x89MONDR\r\n"
@@ -69,23 +66,6 @@ def unpack(data: bytes) -> tuple[dict[str, Any], memoryview]:
     if not isinstance(header, dict):
         raise ModelFileError("Its header is not a JSON object.")
     return header, view[start + header_length :]
-
-
-def write_atomically(path: PathLike, parts: list[bytes]) -> None:
-    """Write a file beside its place and move it there; on failure nothing has changed."""
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def read_bytes(path: PathLike) -> bytes:

@@ -24,7 +24,7 @@ from mondrian_kernel.persistence.container import ModelFileError
 
 CLASSES = {
     "Cells": "_trees.trees",
-    "Columns": "app.table.columns",
+    "Columns": "app.columns",
     "Filter": "_online.filter",
     "ForestPath": "_path.forest_path",
     "LifetimePath": "_path.result",
@@ -36,7 +36,7 @@ CLASSES = {
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "Stream": "_online.stream",
-    "TableModel": "app.table.model",
+    "TableModel": "app.table_model",
     "Trees": "_trees.trees",
     "WidthMixture": "_path.mixture",
 }

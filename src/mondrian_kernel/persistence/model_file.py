@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_kernel import __version__
 from mondrian_kernel.persistence.container import (
     ModelFileError,
-    PathLike,
     pack,
     read_bytes,
     unpack,
-    write_atomically,
 )
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
+from mondrian_kernel.persistence.file_writing import PathLike, write_file
 
 
 def save(model: Any, path: PathLike) -> None:
@@ -75,7 +74,7 @@ def save(model: Any, path: PathLike) -> None:
         "objects": encoder.objects,
         "model": code,
     }
-    write_atomically(path, pack(header, encoder.chunks))
+    write_file(path, pack(header, encoder.chunks))
 
 
 def load(path: PathLike) -> Any:

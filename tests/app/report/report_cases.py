@@ -32,8 +32,8 @@ class Case:
         return write_report(file, self.model, *self.train, *self.test, **options)
 
 
-def rows(n_dims, n=200):
-    return np.random.default_rng(0).uniform(size=(n, n_dims))
+def rows(n_columns, n=200):
+    return np.random.default_rng(0).uniform(size=(n, n_columns))
 
 
 def heights(X, noise=0.1):

@@ -16,9 +16,11 @@ from sklearn.metrics import confusion_matrix
 
 from app.report.report_cases import MAKERS, NASTY, TREES, heights, rows
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
-from mondrian_kernel.app.report import at_lifetimes, write_report
-from mondrian_kernel.app.report.figure import number, percent, plain
-from mondrian_kernel.app.report.page import script_json
+from mondrian_kernel._linear.losses import encode, value
+from mondrian_kernel.app.report import lifetimes, write_report
+from mondrian_kernel.app.report.classification import mean_loss
+from mondrian_kernel.app.report.figures import number, percent, plain
+from mondrian_kernel.app.report.write import script_json
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -69,7 +71,7 @@ def reports(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     written = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(at_lifetimes, "_TREES", 5)  # so that the slider's models are not the model
+        patch.setattr(lifetimes, "SLIDER_TREES", 5)  # so that the slider's models are not the model
         for name, maker in MAKERS.items():
             case = maker()
             file = case.write(folder / f"{name}.html")
@@ -113,13 +115,13 @@ class TestEveryReport:
                         page.data["lifetimes"]
                     )
 
-    def test_dims_are_named_in_order_of_importance(self, reports, name):
+    def test_columns_are_named_in_order_of_importance(self, reports, name):
         case, page, _ = reports[name]
-        bars = page.data["figures"]["dims"]
+        bars = page.data["figures"]["columns"]
         assert len(bars["labels"]) == case.model.n_features_in_
         assert bars["values"] == sorted(bars["values"], reverse=True)
 
-    def test_two_dims_have_a_plane(self, reports, name):
+    def test_two_columns_have_a_plane(self, reports, name):
         case, page, _ = reports[name]
         assert ("surface" in page.data["figures"]) == (case.model.n_features_in_ == 2)
 
@@ -132,10 +134,10 @@ class TestRegression:
         guess = np.sqrt(np.mean((case.train[1].mean() - y) ** 2))
         ends = case.model.predict_interval(X, 0.9)
         covered = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
-        for value in (number(error), number(guess), percent(covered)):
-            assert re.search(rf"\b{re.escape(value)}(?!\d)", page.text)
-        assert f"learnt from 3 dims of {len(case.train[1])} rows" in page.text
-        assert page.data["figures"]["dims"]["labels"][-1] == "north"
+        for said in (number(error), number(guess), percent(covered)):
+            assert re.search(rf"\b{re.escape(said)}(?!\d)", page.text)
+        assert f"learnt from 3 columns of {len(case.train[1])} rows" in page.text
+        assert page.data["figures"]["columns"]["labels"][-1] == "north"
 
     def test_coverage_is_that_of_each_level(self, reports):
         case, page, _ = reports["named"]
@@ -221,12 +223,23 @@ class TestClassification:
     def test_numbers_are_those_of_the_model(self, reports):
         case, page, _ = reports["two_classes"]
         X, y = case.test
-        assert f"{percent(np.mean(case.model.predict(X) == y))} are put into" in page.text
+        right = percent(np.mean(case.model.predict(X) == y))
+        assert f"The model is right on {right} of {len(y)} rows" in page.text
         matrix = page.data["figures"]["confusion"]
         assert matrix["labels"] == ["high", "low"]
         expected = confusion_matrix(y, case.model.predict(X))
         assert matrix["frames"][page.data["chosen"]] == expected.tolist()
         assert all(np.sum(frame) == len(y) for frame in matrix["frames"])
+
+    @pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared"])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_mean_loss_is_that_of_the_learner(self, loss, n_classes):
+        X = rows(2)
+        y = np.digitize(X[:, 0], [0.3, 0.6][: n_classes - 1])
+        model = MondrianKernelClassifier(2.0, 0.1, loss=loss, **TREES).fit(X, y)
+        scores = model.decision_function(X).reshape(len(y), -1)
+        expected = value(loss, encode(y, n_classes, loss), scores).mean()
+        assert_allclose(mean_loss(model, X, y), expected, rtol=1e-12)
 
     def test_reliability_is_that_of_the_probabilities(self, reports):
         case, page, _ = reports["two_classes"]
@@ -262,10 +275,10 @@ class TestClassification:
         case = MAKERS["two_classes"]()
         case.test[1][:3] = "none"
         page = reported(case, tmp_path)
-        assert "3 test rows of classes that the model has never seen" in page.text
+        assert "3 test rows of classes unknown to the model" in page.text
         assert np.sum(page.data["figures"]["confusion"]["frames"][0]) == len(case.test[1]) - 3
         case.test[1][:] = "none"
-        with pytest.raises(ValueError, match="No row of y_test is of a class"):
+        with pytest.raises(ValueError, match="No row of y_test has a class"):
             case.write(tmp_path / "report.html")
 
 
@@ -275,7 +288,7 @@ class TestNames:
         assert page.tags.count("script") == 2
         assert "b" not in page.tags
         assert page.text.count(NASTY) > 3
-        assert NASTY in page.data["figures"]["dims"]["labels"]
+        assert NASTY in page.data["figures"]["columns"]["labels"]
         assert NASTY not in file.read_text(encoding="utf-8")
 
     def test_json_cannot_close_its_script(self):
@@ -284,10 +297,10 @@ class TestNames:
         assert json.loads(text) == {"</script>": "<!--&\u2028"}
 
     def test_names_are_given_or_of_the_fit_or_numbers(self, reports, tmp_path):
-        assert set(reports["named"][1].data["figures"]["dims"]["labels"]) == {
+        assert set(reports["named"][1].data["figures"]["columns"]["labels"]) == {
             "east", "north", "age",
         }  # fmt: skip
-        assert reports["fixed"][1].data["figures"]["dims"]["labels"] == ["x0"]
+        assert reports["fixed"][1].data["figures"]["columns"]["labels"] == ["x0"]
         with pytest.raises(ValueError, match="2 feature_names were given for 1 columns"):
             MAKERS["fixed"]().write(tmp_path / "report.html", feature_names=["a", "b"])
 

@@ -1,0 +1,264 @@
+"""Print results, notes and progress; check where files can be written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any, TextIO
+
+from mondrian_kernel._settings import PROGRESS_SECONDS, PROGRESS_WIDTH
+
+STANDARD_OUTPUT = "standard output"
+# Control characters but the line feed, changes of the writing direction, halves of characters.
+_CONTROLS = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ASCII = str.maketrans({"²": "2", "·": "*", "×": "x", "–": "-"})
+
+
+class Console:
+    """Print results as words or as JSON, and everything else to the standard error.
+
+    Parameters
+    ----------
+    as_json : bool
+        Whether results are one JSON object instead of words.
+    quiet : bool
+        Whether to leave out words, notes and progress. JSON that was asked for is still printed.
+
+    Attributes
+    ----------
+    progress : Progress
+        The progress bar.
+    saved : str or None
+        The file that the command has saved. If printing fails after that, the command has still
+        succeeded.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self.saved: str | None = None
+        shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+        self.progress = Progress(enabled=shown)
+
+    def result(self, values: Any, words: str) -> None:
+        """Print a result: the values as JSON, or the words."""
+        self.progress.clear()
+        if self.as_json:
+            _print(_json_text(values, sys.stdout), sys.stdout)
+        else:
+            self.say(words)
+
+    def say(self, words: str) -> None:
+        """Print words at once, unless JSON was asked for."""
+        if not self.as_json and not self.quiet:
+            _print(printable(words), sys.stdout)
+
+    def note(self, sentence: str) -> None:
+        """Print a note on the standard error."""
+        if not self.quiet:
+            self.progress.print_above(f"note: {printable(sentence)}\n")
+
+    def error(self, sentence: str) -> None:
+        """Print on the standard error why the command failed."""
+        self.progress.clear()
+        _print(f"mondrian-kernel: {printable(sentence)}", sys.stderr)
+
+
+class Progress:
+    """Show a bar with the time left on the standard error, and measure how long stages take.
+
+    A thread draws, so that the clock goes on between two reports of the work.
+
+    Parameters
+    ----------
+    enabled : bool
+        Whether to show anything.
+    """
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled, self._lock = enabled, threading.Lock()
+        self._shown = self._started = False
+        self._words, self._part, self._stage = "", 1, ""
+        self._seconds: dict[str, float] = {}
+        self._stage_began = self._began = self._reported = time.monotonic()
+        self._done = self._total = 0
+
+    def stage(self, words: str) -> None:
+        """Begin a stage, which ends the one before."""
+        if self._enabled and not self._started:
+            self._started = True
+            threading.Thread(target=self._keep_drawing, daemon=True).start()
+        self._end_stage()
+        self._restart()
+        self._words, self._part, self._stage = printable(words), 1, words
+
+    def __call__(self, done: int, total: int, info: dict[str, Any] | None = None) -> None:
+        """Take note that ``done`` of ``total`` steps are done; fewer than before begin a part."""
+        if done < self._done:
+            self._restart()
+            self._part += 1
+        self._done, self._total, self._reported = done, total, time.monotonic()
+
+    def rename(self, words: str) -> None:
+        """Show other words within a stage."""
+        if words != self._words:
+            self._words, self._part = printable(words), 1
+
+    def stage_seconds(self) -> dict[str, float]:
+        """End the last stage and return the seconds that each one took."""
+        self._end_stage()
+        return dict(self._seconds)
+
+    def clear(self) -> None:
+        """Remove the bar, until the next stage."""
+        self._words = ""
+        self.print_above("")
+
+    def print_above(self, text: str) -> None:
+        """Print text on the standard error in the place of the bar."""
+        with self._lock:
+            if self._shown:
+                self._draw("")
+                self._shown = False
+            if text:
+                _print(text, sys.stderr, end="")
+
+    def line(self, now: float) -> str:
+        """Return words, bar and time left; the time passed if the time left is not known."""
+        words = self._words if self._part == 1 else f"{self._words}, part {self._part}"
+        if self._done:
+            since = now - self._reported
+            left = (self._reported - self._began) * (self._total / self._done - 1) - since
+            if left > 0:
+                full = PROGRESS_WIDTH * self._done // self._total
+                bar = "#" * full + "-" * (PROGRESS_WIDTH - full)
+                return f"{words} [{bar}] {self._done}/{self._total}, {clock(left)} left"
+        return f"{words} ... {clock(now - self._began)}"
+
+    def _restart(self) -> None:
+        self._began = self._reported = time.monotonic()
+        self._done = self._total = 0
+
+    def _end_stage(self) -> None:
+        now = time.monotonic()
+        if self._stage:
+            passed = self._seconds.get(self._stage, 0.0)
+            self._seconds[self._stage] = passed + now - self._stage_began
+        self._stage, self._stage_began = "", now
+
+    def _keep_drawing(self) -> None:
+        while True:
+            with self._lock:
+                if self._words:
+                    self._draw(self.line(time.monotonic()))
+                    self._shown = True
+            time.sleep(PROGRESS_SECONDS)
+
+    def _draw(self, line: str) -> None:
+        _print(f"\r\x1b[K{line}", sys.stderr, end="")
+
+
+def clock(seconds: float) -> str:
+    """Write minutes and seconds, or hours too.
+
+    Examples
+    --------
+    >>> from mondrian_kernel.app.console import clock
+    >>> clock(75.2), clock(3700)
+    ('1:15', '1:01:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def two_columns(pairs: list[tuple[str, str]], indent: str = "  ") -> str:
+    """Lay out names and values in two columns."""
+    safe = [(printable(a).replace("\n", "\\n"), b.replace("\n", "\\n")) for a, b in pairs]
+    width = max(len(name) for name, _ in safe)
+    return "\n".join(f"{indent}{name:<{width}}  {value}" for name, value in safe)
+
+
+def printable(text: str) -> str:
+    r"""Write control characters as escapes, so that no name can steer a terminal.
+
+    Examples
+    --------
+    >>> from mondrian_kernel.app.console import printable
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def check_output(file: str | None, *, keep: Sequence[str | None] = ()) -> None:
+    """Raise an error if a file cannot be written, or would replace one of ``keep``."""
+    if file is None:
+        return
+    if file == "-":
+        raise ValueError("Only predictions can be written to a pipe: give the name of a file.")
+    folder = Path(file).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(folder))
+    try:
+        os.stat(file)  # raises where the name is too long
+        exists = True
+    except FileNotFoundError:
+        exists = False
+    if Path(file).is_dir():
+        raise IsADirectoryError(21, "it is a folder; give the name of a file", file)
+    regular = not exists or Path(file).is_file()
+    # A regular file is written beside its place, where a link leads to.
+    place = os.path.dirname(os.path.realpath(file)) if regular else file
+    if not os.access(place, os.W_OK):
+        raise PermissionError(13, "you may not write here", place)
+    for other in keep:
+        same = other is not None and os.path.realpath(file) == os.path.realpath(other)
+        if same and regular:
+            raise ValueError(f"{file}: this command uses the file twice; give another name.")
+
+
+def _print(text: str, stream: TextIO | None, end: str = "\n") -> None:
+    """Print text to a stream, which may be closed or know few characters."""
+    if stream is None or stream.closed:
+        return
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        print(text, end=end, file=stream, flush=True)
+    except OSError as error:
+        if stream is sys.stdout:  # else nothing is left to tell it to
+            raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from error
+
+
+def _json_text(values: Any, stream: TextIO | None) -> str:
+    plain = _json_values(values)
+    text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False)
+    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    try:
+        text.encode((stream and stream.encoding) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(plain, indent=2)
+    return text
+
+
+def _json_values(value: Any) -> Any:
+    """Return values that JSON knows; numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {key: _json_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_values(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _json_values(value.tolist())
+    if isinstance(value, PurePath):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

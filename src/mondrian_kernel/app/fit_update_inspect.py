@@ -1,0 +1,248 @@
+"""The commands that make, change and describe a saved model: fit, update, inspect."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, RELEVANCES_SHOWN
+from mondrian_kernel.app.columns import guess_task, read_targets
+from mondrian_kernel.app.console import Console, check_output, printable, two_columns
+from mondrian_kernel.app.table_model import (
+    CHOOSING,
+    Choices,
+    TableModel,
+    Training,
+    fit_table,
+    learn_further,
+    load_table_model,
+)
+from mondrian_kernel.app.tables import Table, read_table
+from mondrian_kernel.persistence import load, save
+
+
+def fit(args: Namespace, console: Console) -> None:
+    """Fit a table, measure the model, save it, and write a report."""
+    check_output(args.output, keep=[args.data, args.report])
+    check_output(args.report, keep=[args.data])
+    if args.report is not None and not args.holdout:
+        raise ValueError("A report needs rows that are held out: raise --holdout.")
+    progress = console.progress
+    progress.stage(f"reading {args.data}")
+    table = read_table(args.data, args.decimal)
+    choices = choices_from(args, table)
+
+    def begin_stage(name: str) -> None:
+        progress.stage(name)
+        if name == CHOOSING:
+            progress.rename(f"{name} (Ctrl-C takes the best so far)")
+
+    training = fit_table(table, choices, stage=begin_stage, callback=progress)
+    progress.stage("saving the model")
+    save(training.model, args.output)
+    console.saved = args.output
+    if args.report is not None:
+        progress.stage("writing the report")
+        _write_report(args, training)
+    result = _fit_result(table, training, progress.stage_seconds(), args)
+    console.result(result, _fit_words(result, guessed=args.task == "auto"))
+
+
+def update(args: Namespace, console: Console) -> None:
+    """Learn all rows of a table and save the model, or change nothing."""
+    output = args.output or args.model
+    check_output(output, keep=[args.data])
+    model = load_table_model(args.model, args.jobs)
+    table = read_table(args.data, args.decimal)
+    X = model.columns.encode(table)
+    y = read_targets(table, model.target, model.task)
+    if model.task == "classification":
+        unknown = np.flatnonzero(~np.isin(y, model.estimator.classes_))
+        if unknown.size:
+            row = int(unknown[0])
+            table.fail(row, model.target, f"is {str(y[row])!r}, a class the model does not know")
+    console.progress.stage("learning")
+    try:
+        learn_further(model.estimator, X, y, console.progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"Stopped; {output} is as it was.") from None
+    model = dataclasses.replace(model, n_rows=model.n_rows + len(y))
+    save(model, output)
+    console.saved = output
+    console.result(
+        {"rows_learnt": len(y), "rows": model.n_rows, "model": output},
+        f"{output}: learnt {len(y)} more rows, {model.n_rows} in all",
+    )
+
+
+def inspect(args: Namespace, console: Console) -> None:
+    """Describe a model of a table, or any other model of this library."""
+    model = load(args.model)
+    about = {"file": args.model, "bytes": os.path.getsize(args.model)}
+    if isinstance(model, TableModel):
+        described = about | _describe(model)
+        console.result(described, _model_words(described))
+        return
+    described = about | _plain_attributes(model)
+    pairs = []
+    for name, value in described.items():
+        pairs.append((name, f"{value:.6g}" if isinstance(value, float) else str(value)))
+    console.result(described, two_columns(pairs))
+
+
+def choices_from(args: Namespace, table: Table) -> Choices:
+    """Return the user's choices, with the task guessed if it was left open."""
+    task = guess_task(table, args.target) if args.task == "auto" else args.task
+    holdout = getattr(args, "holdout", 0.0)
+    columns = (args.target, task, args.drop, args.categorical)
+    return Choices(*columns, holdout, n_trees=args.trees, seed=args.seed, n_jobs=args.jobs)
+
+
+def _write_report(args: Namespace, training: Training) -> None:
+    """Write the report on the estimator that was measured; if it fails the model is still there."""
+    from mondrian_kernel.app.report import write_report
+
+    target, names = training.model.target, training.columns.encoded_names
+    title = f"{target} of {'standard input' if args.data == '-' else Path(args.data).name}"
+    rows = (training.X_train, training.y_train, training.X_test, training.y_test)
+    options: dict[str, Any] = {"title": title, "target": target, "feature_names": names}
+    saved = f"the model is saved in {args.output}, no report was written"
+    try:
+        write_report(args.report, training.measured, *rows, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"Stopped; {saved}.") from None
+    except Exception as error:
+        raise ValueError(f"{str(error).rstrip('.')}; {saved}.") from error
+
+
+def _describe(model: TableModel) -> dict[str, Any]:
+    estimator, columns = model.estimator, model.columns
+    # Also right where the relevance came from another fit and is part of the scale.
+    relevance = np.round(columns.scale / estimator.scale_, 2).tolist()
+    return {
+        "task": model.task,
+        "target": model.target,
+        "columns": dict(zip(columns.names, columns.categories, strict=True)),
+        "encoded_columns": len(columns.encoded_names),
+        "rows": model.n_rows,
+        "trees": estimator.features_.n_estimators,
+        "cells": estimator.features_.n_cells_,
+        "lifetime": estimator.lifetime_,
+        "alpha": estimator.alpha_,
+        "relevance": dict(zip(columns.encoded_names, relevance, strict=True)),
+        "held_out": model.held_out,
+    }
+
+
+def _plain_attributes(model: Any) -> dict[str, Any]:
+    """Return the class and the plain attributes of a model that was saved by itself."""
+    estimator = ("lifetime_", "alpha_", "n_estimators", "n_cells_", "n_features_in_")
+    path = ("best_lifetime", "best_alpha", "criterion")
+    found = {name: getattr(model, name) for name in estimator + path if hasattr(model, name)}
+    if hasattr(model, "features_"):
+        found["n_estimators"] = model.features_.n_estimators
+    return {"class": type(model).__name__} | found
+
+
+def _fit_result(
+    table: Table, training: Training, seconds: dict[str, float], args: Namespace
+) -> dict[str, Any]:
+    path = training.measured.path_
+    return _describe(training.model) | {
+        "data": table.source,
+        "rows_in_file": table.n_rows,
+        "rows_measured_from": len(training.y_train),
+        "path_complete": bool(getattr(path, "complete", True)),
+        "seconds": sum(seconds.values()),
+        "stage_seconds": seconds,
+        "model": args.output,
+        "model_bytes": os.path.getsize(args.output),
+        "report": args.report,
+    }
+
+
+def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
+    how = ", guessed; change it with --task" if guessed else ""
+    said = [
+        f"{result['data']}: {result['rows_in_file']} rows, predicting {result['target']!r} "
+        f"({result['task']}{how})",
+        _fitted_words(result),
+        _held_out_words(result["task"], result["held_out"]),
+    ]
+    if result["rows"] > result["rows_measured_from"]:
+        said.append(
+            f"  measured with {result['rows_measured_from']} rows fitted; the saved model has "
+            "learnt all of them"
+        )
+    if not result["path_complete"]:
+        said.append("  stopped early: the best of the widths tried so far")
+    times = [(name, f"{s:6.1f} s") for name, s in result["stage_seconds"].items()]
+    times.append(("in all", f"{result['seconds']:6.1f} s"))
+    said.append(f"  time\n{two_columns(times, '    ')}")
+    saved = f"  saved to {result['model']} ({result['model_bytes'] / 1e6:.1f} MB)"
+    if result["report"] is not None:
+        saved += f"\n  report in {result['report']}"
+    return "\n\n".join([*said, saved])
+
+
+def _model_words(about: dict[str, Any]) -> str:
+    columns = []
+    for name, words in about["columns"].items():
+        kind = "number"
+        if words is not None:
+            more = ", ..." if len(words) > CATEGORIES_SHOWN else ""
+            kind = f"{len(words)} categories: {', '.join(words[:CATEGORIES_SHOWN])}{more}"
+        columns.append((name, kind))
+    size = f"{about['bytes'] / 1e6:.1f} MB"
+    return "\n\n".join(
+        [
+            f"{about['file']} ({size}): {about['task']} of {about['target']!r}",
+            _fitted_words(about),
+            _held_out_words(about["task"], about["held_out"]),
+            f"  columns\n{two_columns(columns, '    ')}",
+        ]
+    )
+
+
+def _fitted_words(about: dict[str, Any]) -> str:
+    relevance = about["relevance"]
+    most = sorted(relevance, key=lambda name: -relevance[name])
+    listed = [f"{printable(name)} {relevance[name]:.2g}" for name in most[:RELEVANCES_SHOWN]]
+    return two_columns(
+        [
+            ("rows learnt", str(about["rows"])),
+            ("columns, encoded", f"{len(about['columns'])}, {about['encoded_columns']}"),
+            ("lifetime", f"{about['lifetime']:.4g}   (the kernel's width is 1/lifetime)"),
+            ("most relevant", ", ".join(listed + ["..."] * (len(most) > RELEVANCES_SHOWN))),
+            ("penalty alpha", f"{about['alpha']:.3g}"),
+            ("trees, cells", f"{about['trees']}, {about['cells']}"),
+        ]
+    )
+
+
+def _held_out_words(task: str, scores: dict[str, Any]) -> str:
+    if not scores:
+        return "  no rows were held out"
+    if task == "regression":
+        mean, width = f"{scores['rmse_of_the_mean']:.4g}", f"{scores['interval_width']:.4g}"
+        r2 = f"{scores['r2']:.3f}" if np.isfinite(scores["r2"]) else "not defined"
+        covered = f"{100 * scores['coverage']:.1f} %   (mean width {width})"
+        pairs = [
+            ("root mean squared error", f"{scores['rmse']:.4g}   (predicting the mean: {mean})"),
+            ("R²", r2),
+            (f"{100 * COVERAGE:.0f} % intervals cover", covered),
+        ]
+    else:
+        commonest = f"{scores['accuracy_of_the_commonest']:.3f}"
+        frequencies = f"{scores['log_loss_of_the_frequencies']:.4g}"
+        pairs = [
+            ("accuracy", f"{scores['accuracy']:.3f}   (commonest class: {commonest})"),
+            ("log loss", f"{scores['log_loss']:.4g}   (class frequencies: {frequencies})"),
+        ]
+    rows = "1 row" if scores["rows"] == 1 else f"{scores['rows']} rows"
+    return f"  on {rows} held out\n{two_columns(pairs, '    ')}"

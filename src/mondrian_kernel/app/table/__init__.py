@@ -1,1 +1,0 @@
-"""Tables from files, and models that hold how their columns were encoded."""

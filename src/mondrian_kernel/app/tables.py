@@ -1,0 +1,341 @@
+"""Read a table from a file or a pipe: CSV or TSV, plain or gzipped, and Parquet."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import sys
+import zlib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._settings import EXACT_DIGITS, HEADER_BYTES, NAMES_IN_ERRORS
+from mondrian_kernel._typing import FloatArray
+
+MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>"]
+_SEPARATORS = "\t;,"
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$"
+_QUOTED = r'(?m)(^|[\t;,])"[^"]*(?:""[^"]*)*"'
+_UTF8_ADVICE = "save the file as UTF-8"
+# The longer mark of UTF-32 begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Numbers that are not read as such, by decimal sign: what they have, a pattern, what to do.
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
+_COMMA = r"^[+-]?(\d*|\d{1,3}([. ']\d{3})+),\d+$"
+_UNIT = r"^[+-]?\s*[$€£¥]\s*[+-]?[\d.,' ]*\d$|^[+-]?\d[\d.,' ]*\s*[$€£¥%]$"
+_WITH_UNIT = ("a currency or per cent sign", _UNIT, "take the sign out of the file")
+_TAKE_OUT = "take the commas out, or read the file with --decimal , if they are decimal commas"
+_DISGUISES = {
+    ".": [
+        ("commas between thousands", _THOUSANDS, _TAKE_OUT),
+        ("a decimal comma", _COMMA, "read the file with --decimal ,"),
+        _WITH_UNIT,
+    ],
+    ",": [
+        ("a decimal point", r"^[+-]?\d*\.\d+$", "read the file without --decimal ,"),
+        _WITH_UNIT,
+    ],
+}
+
+
+class TableError(ValueError):
+    """A table that cannot be used; names the file and, where there is one, row and column."""
+
+
+class Table:
+    """Named columns of text or numbers, and where they came from.
+
+    Parameters
+    ----------
+    source : str
+        Name of the file, for errors.
+    data : pyarrow.Table
+        The columns.
+    decimal : {".", ","}, default="."
+        Decimal sign of numbers that are stored as text.
+    """
+
+    def __init__(self, source: str, data: Any, decimal: str = ".") -> None:
+        names = data.column_names
+        for position, name in enumerate(names):
+            if not name.strip():
+                raise TableError(f"{source}: column {position + 1} has no name in the header.")
+            if names.index(name) < position:
+                raise TableError(f"{source}: two columns are named {name!r}.")
+        if data.num_rows == 0:
+            raise TableError(f"{source}: there are no rows below the header.")
+        self.source, self._data, self._decimal = source, data, decimal
+        self._disguises = _DISGUISES[decimal]
+        self._number = _NUMBER.replace(r"\.", re.escape(decimal))
+        self.names: list[str] = names
+        self.n_rows: int = data.num_rows
+
+    def require(self, names: list[str]) -> None:
+        """Raise an error if a column is not there."""
+        for name in names:
+            if name not in self.names:
+                more = ", ..." if len(self.names) > NAMES_IN_ERRORS else ""
+                there = ", ".join(self.names[:NAMES_IN_ERRORS]) + more
+                raise TableError(f"{self.source}: there is no column {name!r}; it has {there}.")
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column as numbers, NaN where they are missing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self._column(name)
+        if pa.types.is_string(column.type):
+            column = pc.utf8_trim_whitespace(column)
+            is_number = pc.fill_null(pc.match_substring_regex(column, self._number), True)
+            if not pc.all(is_number).as_py():
+                row = pc.index(is_number, False).as_py()
+                word = column[row].as_py()
+                advice = [f": {a}" for _, p, a in self._disguises if re.match(p, word)]
+                self.fail(
+                    row, name, "".join([f"holds {word!r}, which is not a number", *advice[:1]])
+                )
+            if self._decimal != ".":
+                column = pc.replace_substring(column, self._decimal, ".")
+        out: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy().astype(np.float64)
+        infinite = np.flatnonzero(np.isinf(out))
+        if infinite.size:
+            self.fail(infinite[0], name, "is infinite")
+        return out
+
+    def texts(self, name: str) -> NDArray[Any]:
+        """Return a column as text, None where it is missing; a number has one way to be written."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column, decimal = self._column(name, exact=True), self._decimal
+        if not pa.types.is_string(column.type):
+            column, decimal = pc.cast(column, pa.string()), "."
+        encoded = pc.dictionary_encode(column).combine_chunks()
+        words = [_plain_word(word, decimal) for word in encoded.dictionary.to_pylist()]
+        index = pc.fill_null(encoded.indices, len(words)).to_numpy()
+        texts: NDArray[Any] = np.array([*words, None], object)[index]
+        return texts
+
+    def share_of_numbers(self, name: str) -> float:
+        """Return the share of numbers among the values that are not missing; NaN if all are."""
+        import pyarrow as pa
+
+        column = self._column(name)
+        if pa.types.is_boolean(column.type):
+            return 0.0
+        if not pa.types.is_string(column.type):
+            return 1.0
+        return _share(column, self._number)
+
+    def refuse_disguised_numbers(self, name: str, otherwise: str) -> None:
+        """Raise an error if a column of text holds numbers in another notation.
+
+        The error ends with ``otherwise``: what to do if the values are not numbers.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self._column(name)
+        if not pa.types.is_string(column.type):
+            return
+        shares = [_share(column, pattern) for _, pattern, _ in self._disguises]
+        looks, pattern, advice = self._disguises[int(np.argmax(shares))]
+        if max(shares) > 0 and _share(column, f"{self._number}|{pattern}") >= 0.5:
+            found = pc.match_substring_regex(pc.utf8_trim_whitespace(column), pattern)
+            word = column[pc.index(pc.fill_null(found, False), True).as_py()].as_py()
+            raise TableError(
+                f"{self.source}: column {name!r} holds {word!r}, a number with {looks}: {advice}; "
+                f"{otherwise}."
+            )
+
+    def fail(self, row: int, name: str, problem: str) -> NoReturn:
+        """Raise an error about one value, by its row counted from 0."""
+        where = f"row {row + 1} below the header, column {name!r}"
+        raise TableError(f"{self.source}: {where} {problem}.")
+
+    def _column(self, name: str, *, exact: bool = False) -> Any:
+        """Return a column as text, integers, floats without NaN, or truth values.
+
+        Decimals become floats, unless every digit is to be kept.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import types
+
+        column = self._data.column(name)
+        if types.is_dictionary(column.type):
+            column = pc.cast(column, column.type.value_type)
+        kind = column.type
+        if types.is_string(kind) or types.is_integer(kind) or types.is_boolean(kind):
+            return column
+        if types.is_large_string(kind) or types.is_null(kind):
+            return pc.cast(column, pa.string())
+        if types.is_decimal(kind) and exact:
+            return column
+        if types.is_floating(kind) or types.is_decimal(kind):
+            column = pc.cast(column, pa.float64())
+            return pc.if_else(pc.is_nan(column), None, column)
+        raise TableError(
+            f"{self.source}: column {name!r} holds values of type {kind}; use numbers, text or "
+            "truth values."
+        )
+
+
+def read_table(source: str, decimal: str = ".") -> Table:
+    r"""Read a table.
+
+    The contents decide how it is read, not the name: Parquet, gzip and UTF-16 are known by their
+    first bytes, the separator of a text file (tab, semicolon or comma) by the header.
+
+    Parameters
+    ----------
+    source : str
+        Name of the file; "-" reads the standard input.
+    decimal : {".", ","}, default="."
+        Decimal sign of numbers in a text file.
+
+    Returns
+    -------
+    table : Table
+        Its columns. Those of a text file are text, turned into numbers where they are used.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> import tempfile
+    >>> from mondrian_kernel.app.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "rooms.csv"
+    ...     _ = file.write_text("area,kind\n12.5,kitchen\n,hall\n")
+    ...     table = read_table(str(file))
+    >>> table.numbers("area"), table.texts("kind")
+    (array([12.5,  nan]), array(['kitchen', 'hall'], dtype=object))
+    """
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    name = "standard input" if source == "-" else source
+    data = _standard_input() if source == "-" else Path(source).read_bytes()
+    try:
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        if data[:4] == b"PAR1":
+            return Table(name, pyarrow.parquet.read_table(pa.BufferReader(data)), decimal)
+        return Table(name, _parse(_as_utf8_lines(data, name), name), decimal)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(f"{name}: it is damaged: {error}.") from error
+    except pa.ArrowException as error:
+        raise TableError(f"{name}: {_first_line(error)}.") from error
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise TableError("standard input: it is closed; give the name of a file.")
+    return sys.stdin.buffer.read()
+
+
+def _as_utf8_lines(data: bytes, name: str) -> bytes:
+    """Turn UTF-16 and UTF-32 into UTF-8, and lines that end with a carriage return into others."""
+    encoding = next((e for mark, e in _MARKS.items() if data.startswith(mark)), None)
+    if encoding is not None:
+        try:
+            data = data.decode(encoding).encode()
+        except UnicodeDecodeError as error:
+            raise TableError(f"{name}: its text is not {encoding}; {_UTF8_ADVICE}.") from error
+    if b"\0" in data[:HEADER_BYTES]:
+        raise TableError(
+            f"{name}: it holds bytes that are zero: it is not a text file, or one in UTF-16 "
+            f"without a mark; {_UTF8_ADVICE}."
+        )
+    return data if b"\n" in data else data.replace(b"\r", b"\n")
+
+
+def _parse(data: bytes, name: str) -> Any:
+    """Parse the text of a table, every column as text."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    if not data.strip():
+        raise TableError(f"{name}: it is empty.")
+    start = data[:HEADER_BYTES].decode("utf-8-sig", errors="replace").lstrip("\r\n")
+    line = re.sub(_QUOTED, r"\1", start).partition("\n")[0]
+    separator = max(_SEPARATORS, key=line.count)
+    header = next(csv.reader(io.StringIO(start, newline=""), delimiter=separator))
+    for position, column in enumerate(header):
+        if "\ufffd" in column and column.encode() not in data[:HEADER_BYTES]:
+            raise TableError(
+                f"{name}: the name of column {position + 1} in the header is not in UTF-8; "
+                f"{_UTF8_ADVICE}."
+            )
+    if not data.rstrip(b"\r\n").count(b"\n"):
+        raise TableError(f"{name}: there are no rows below the header.")
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(header, pa.string()),
+        null_values=MISSING,
+        strings_can_be_null=True,
+    )
+    try:
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(data),
+            # One thread, so that an error tells its row.
+            read_options=pyarrow.csv.ReadOptions(use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            convert_options=convert,
+        )
+    except pa.ArrowException as error:
+        raise TableError(f"{name}: {_reason(error, header)}.") from error
+
+
+def _reason(error: Exception, header: list[str]) -> str:
+    """Arrow's message, with rows counted below the header and columns by name."""
+    first = _first_line(error)
+    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", first)
+    if ragged:
+        row, expected, got = (int(number) for number in ragged.groups())
+        return f"row {row - 1} below the header has {got} values where the header has {expected}"
+    utf8 = re.search(r"column #(\d+): Row #(\d+): .*invalid UTF8", first)
+    if utf8:
+        column, row = header[int(utf8[1])], int(utf8[2]) - 1
+        return f"row {row} below the header, column {column!r} is not in UTF-8; {_UTF8_ADVICE}"
+    return first
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _share(column: Any, pattern: str) -> float:
+    """Share of the texts that match a pattern, of those not missing; NaN if all are missing."""
+    import pyarrow.compute as pc
+
+    share = pc.mean(pc.match_substring_regex(pc.utf8_trim_whitespace(column), pattern)).as_py()
+    return float("nan") if share is None else float(share)
+
+
+def _plain_word(word: str, decimal: str) -> str:
+    """Write a number as its shortest decimal and truth in small letters, trim other text.
+
+    So 1, 1.0 and 01 are one word, as are True and true, whatever kind of file they come from.
+    Whole numbers keep all their digits, also where a float would not.
+    """
+    word = word.strip()
+    if word.lower() in ("true", "false"):
+        return word.lower()
+    if not re.match(_NUMBER.replace(r"\.", re.escape(decimal)), word):
+        return word
+    number = Decimal(word.replace(decimal, "."))
+    if number.is_finite() and number.adjusted() < EXACT_DIGITS and number == int(number):
+        return str(int(number))
+    return repr(float(number))
