@@ -161,7 +161,6 @@ CLASSES_SHOWN = 12  # lines of the confusion matrix, and colours that can be tol
 PROBABILITY_BINS = 10  # bins of the reliability figure
 BARS_SHOWN = 80  # intervals drawn
 # Rows up to which exact error bars are made (see PredictiveVariance); above, a row costs more.
-INTERVALS_DENSE_SIZE = 10_000
 INTERVAL_ROWS_DENSE = 1000  # test rows with intervals up to that size
 INTERVAL_ROWS = 50  # test rows with intervals above it, each solved with a factor of 8000 rows
 COVERAGE_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages asked for; holds COVERAGE
