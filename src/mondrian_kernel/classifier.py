@@ -35,9 +35,8 @@ from mondrian_kernel._online.model import (
 from mondrian_kernel._online.scores import linear_scores
 from mondrian_kernel._online.stream import STREAM_ALPHA, rows_per_cell
 from mondrian_kernel._path.checks import check_weights, join_equal
-from mondrian_kernel._path.loss_path import choose_loss_width
-from mondrian_kernel._path.progress import Verbose
-from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed
 
@@ -102,7 +101,7 @@ class MondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Classes, sorted.
     lifetime_, alpha_ : float
         Lifetime and penalty of the fit.
-    path_ : LossPath or None
+    path_ : LifetimePath or None
         The path on which they were chosen; None where both were given.
     coef_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
         Weights of the features; of two classes, for the second.

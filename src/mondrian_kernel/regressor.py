@@ -24,12 +24,11 @@ from mondrian_kernel._online.model import check_new
 from mondrian_kernel._online.regression import learn_regression
 from mondrian_kernel._online.scores import linear_scores
 from mondrian_kernel._path.checks import check_weights, join_copies, with_weight
-from mondrian_kernel._path.choose import choose_width
+from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
-from mondrian_kernel._path.progress import Verbose
 from mondrian_kernel._path.result import CRITERIA
-from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges, draw_seed

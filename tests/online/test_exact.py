@@ -111,7 +111,7 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     ((scores, _),) = dense_scores(design, target, np.array([0.1]))
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
-    np.testing.assert_array_equal(design.cells, model.features_._cells.column[model._leaf])
+    np.testing.assert_array_equal(design.rows.cells, model.features_._cells.column[model._leaf])
 
 
 def test_scale_is_that_of_the_rows_at_powers_of_four():

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._path.checks import join_copies
-from mondrian_kernel._path.choose import looked_at
+from mondrian_kernel._path.choose import sample_rows
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import check_ranges
 
@@ -62,7 +62,7 @@ def scale_and_relevance(
     scale = dim_scale(model.scale, rows, weight)
     if not is_learnt(model.relevance, model.lifetime, model.scale):
         return scale, np.ones(scale.size)
-    some = looked_at(rows.shape[0], seed)
+    some = sample_rows(rows.shape[0], seed)
     looked, weights = rows[some] / scale, None if weight is None else weight[some]
     check_ranges(looked)
     relevance = learn_relevance(looked, Y[some], weights, seed)

@@ -22,7 +22,7 @@ from mondrian_kernel._online.model import (
 )
 from mondrian_kernel._online.scores import cells_of
 from mondrian_kernel._online.stream import STREAM_ALPHA, Stream
-from mondrian_kernel._path.forest_path import choose_forest_width
+from mondrian_kernel._path.choose import choose_forest_width
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures, check_budget, check_ranges
 from mondrian_kernel.features.csr import cell_features

@@ -19,7 +19,7 @@ from mondrian_kernel._linear.classes import (
 from mondrian_kernel._model.relevance import scale_and_relevance
 from mondrian_kernel._online.model import check_stream
 from mondrian_kernel._path.checks import check_weights
-from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
@@ -70,7 +70,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         Frequencies π.
     lifetime_, alpha_ : float
         Lifetime and shrinkage of the fit.
-    path_ : ForestPath or None
+    path_ : LifetimePath or None
         The path on which they were chosen; None where both were given.
     coef_ : ndarray of shape (n_classes, n_cells)
         Leaf frequencies minus the prior, over √M: the weights of the features.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from mondrian_kernel._model.relevance import scale_and_relevance
 from mondrian_kernel._online.model import check_stream
 from mondrian_kernel._path.checks import check_weights, with_weight
-from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import draw_seed
 from mondrian_kernel.forest.base import MondrianForest
@@ -61,7 +61,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
     ----------
     lifetime_, alpha_ : float
         Lifetime and shrinkage of the fit.
-    path_ : ForestPath or None
+    path_ : LifetimePath or None
         The path on which they were chosen; None where both were given.
     coef_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
         Leaf values over √M, the weights of the features.

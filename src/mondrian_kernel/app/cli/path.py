@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._path.loss_path import LossPath, loss_path
+from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import lifetime_path
 from mondrian_kernel.app.cli.console import Console
 from mondrian_kernel.app.cli.files import require_place
 from mondrian_kernel.app.cli.fit import choices_from
@@ -19,6 +18,7 @@ from mondrian_kernel.app.table.columns import learn_columns
 from mondrian_kernel.app.table.reading import Table, read_table
 from mondrian_kernel.app.table.targets import read_targets, require_variety
 from mondrian_kernel.app.table.training import Choices, split_rows, used_columns
+from mondrian_kernel.paths import lifetime_path
 from mondrian_kernel.persistence.container import write_atomically
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -52,9 +52,7 @@ def run(args: Namespace, console: Console) -> None:
         console.result(result, _words(rows, path.best_lifetime))
 
 
-def _follow(
-    table: Table, choices: Choices, args: Namespace, console: Console
-) -> LifetimePath | LossPath:
+def _follow(table: Table, choices: Choices, args: Namespace, console: Console) -> LifetimePath:
     """Run the path on all rows, or on a sample."""
     names = used_columns(table, choices)
     y = read_targets(table, choices.target, choices.task)
@@ -76,7 +74,7 @@ def _follow(
     )  # fmt: skip
 
 
-def _rows(path: LifetimePath | LossPath) -> list[dict[str, Any]]:
+def _rows(path: LifetimePath) -> list[dict[str, Any]]:
     """Return what was found at each lifetime, with the penalty that is best there."""
     rows = []
     for k, a in enumerate(np.nanargmin(path.score, axis=1)):
@@ -85,13 +83,13 @@ def _rows(path: LifetimePath | LossPath) -> list[dict[str, Any]]:
             "cells": path.n_cells[k],
             "alpha": path.alphas[a],
         }
-        if isinstance(path, LifetimePath):
+        if "train_error" in path.curves:
             row["rmse_fitted"] = np.sqrt(path.train_error[k, a])
             row["rmse_left_out"] = np.sqrt(path.loo_error[k, a])
             row["log_evidence"] = path.log_marginal_likelihood[k, a]
         else:
-            row["log_loss_fitted"] = path.train_loss[k, a]
-            row["log_loss_held_out"] = path.validation_loss[k, a]
+            row["log_loss_fitted"] = path.curves["train_loss"][k, a]
+            row["log_loss_held_out"] = path.curves["validation_loss"][k, a]
         rows.append(row)
     return rows
 
@@ -108,7 +106,7 @@ def _words(rows: list[dict[str, Any]], best: float) -> str:
     return "\n".join(said)
 
 
-def _draw(path: LifetimePath | LossPath, file: str) -> None:
+def _draw(path: LifetimePath, file: str) -> None:
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._path.curves import best_alphas, best_lifetime_index, curves, own_criterion
 from mondrian_kernel._path.html_repr import density_steps
 from mondrian_kernel._path.posterior import width_posterior
-from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.result import LifetimePath, best_alphas, curves
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.at_lifetimes import Slider, whole_path
 from mondrian_kernel.app.report.figure import Figure, Table, number, plain
@@ -33,7 +32,7 @@ def path_words(estimator: Any) -> list[str]:
     by = {"loo": "the leave-one-out error", "holdout": "the error on rows held out"}
     words = [
         f"{pair} were chosen among {path.lifetimes.size} × {path.alphas.size} by "
-        f"{by.get(own_criterion(path), 'the marginal likelihood')}. {width}"
+        f"{by.get(path.criterion, 'the marginal likelihood')}. {width}"
     ]
     if estimator.lifetime == "average":
         words.append(
@@ -46,12 +45,12 @@ def path_words(estimator: Any) -> list[str]:
             "By the marginal likelihood of the data, with all widths of the path equally likely "
             f"beforehand, λ lies between {number(low)} and {number(high)} with probability 90 %."
         )
-    elif isinstance(path, LifetimePath):
+    elif "train_error" in path.curves:
         words.append(
             "The marginal likelihood was not computed along this path, hence there is no posterior "
             "over λ; fit with criterion='evidence' to have both."
         )
-    if best_lifetime_index(path) in (0, path.lifetimes.size - 1):
+    if path.best_index[0] in (0, path.lifetimes.size - 1):
         words.append("Mind: the best lifetime is at an end of the path; one beyond may be better.")
     if lifetime < path.best_lifetime:
         words.append(
@@ -87,7 +86,7 @@ def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray
         name, values = _path_error(path)
         layers += [_line(path.lifetimes, values, name, "blue"), _chosen(path, values)]
         caption = (
-            f"The {name}, is {number(values[best_lifetime_index(path)])} at the chosen lifetime, "
+            f"The {name}, is {number(values[path.best_index[0]])} at the chosen lifetime, "
             f"{number(values[0])} and {number(values[-1])} at the ends of the path. {caption}"
         )
         table = _table(["λ", name], [path.lifetimes, values])
@@ -98,9 +97,9 @@ def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray
 def _path_error(path: Any) -> tuple[str, FloatArray]:
     """Error or loss along a path at the alphas that are best there; errors in the units of y."""
     held = curves(path)
-    kind = own_criterion(path) if own_criterion(path) in ("loo", "holdout") else "loo"
+    kind = path.criterion if path.criterion in ("loo", "holdout") else "loo"
     values = held[kind].values[np.arange(path.lifetimes.size), best_alphas(path)]
-    if isinstance(path, LifetimePath):
+    if held[kind].name.startswith("mean squared"):
         return f"root {held[kind].name}", np.sqrt(values)
     return held[kind].name, values
 
@@ -136,7 +135,7 @@ def _cells_figure(path: Any) -> Figure:
     line = _line(path.lifetimes, path.n_cells, "cells of all trees of the path", "blue")
     caption = (
         f"From {path.n_cells[0]} cells at λ = {number(path.lifetimes[0])} to {path.n_cells[-1]} at "
-        f"λ = {number(path.lifetimes[-1])}; {path.n_cells[best_lifetime_index(path)]} at the "
+        f"λ = {number(path.lifetimes[-1])}; {path.n_cells[path.best_index[0]]} at the "
         "chosen lifetime."
     )
     layers = [{"type": "cursor"}, line, _chosen(path, path.n_cells)]
@@ -150,7 +149,7 @@ def _line(x: FloatArray, y: Any, name: str, colour: str) -> dict[str, Any]:
 
 
 def _chosen(path: Any, values: Any) -> dict[str, Any]:
-    k = best_lifetime_index(path)
+    k = path.best_index[0]
     return {
         "type": "points", "x": plain(path.lifetimes[[k]]), "y": plain(values[[k]]),
         "colour": "red", "size": 5, "name": "chosen",

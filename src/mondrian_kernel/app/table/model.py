@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._path.progress import Callback
+from mondrian_kernel._path.driver import Callback
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.table.columns import Columns
 
