@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import data
 from benchmarks.measure import best_of, in_child, peak_mb, slope
-from mondrian_kernel import MondrianFeatures, lifetime_path
+from mondrian_kernel import MondrianFeatures, every_cut_path
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.cholesky import dense_scores
 from mondrian_kernel._trees.growth import Growth
@@ -69,8 +69,8 @@ def update(C, seed, repeats):
     before = peak_mb()
     (times,) = best_of(
         repeats,
-        lambda: lifetime_path(
-            X, y, n_estimators=n_trees, max_lifetime=end, alphas=[0.1], every_cut=True,
+        lambda: every_cut_path(
+            X, y, n_estimators=n_trees, max_lifetime=end, alphas=[0.1],
             random_state=seed, n_jobs=1,
         ),
     )  # fmt: skip

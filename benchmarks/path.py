@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import data
 from benchmarks.measure import best_of, clocked, in_child, peak_mb, slope
-from mondrian_kernel import lifetime_path
+from mondrian_kernel import every_cut_path, lifetime_path
 
 TREES, LIFETIMES, END = 350, 50, 0.03
 ALPHAS = np.logspace(-2, 1, 10)
@@ -78,10 +78,10 @@ def every_cut(X, y, X_val, y_val, n_trees, seed):
 
     And how far it is from solving afresh.
     """
-    arguments = {"max_lifetime": RAW_LIFETIME, "alphas": [RAW_ALPHA], "every_cut": True}
+    arguments = {"max_lifetime": RAW_LIFETIME, "alphas": [RAW_ALPHA]}
 
     def path(n_rows, n_trees):
-        return lifetime_path(
+        return every_cut_path(
             X[:n_rows], y[:n_rows], n_estimators=n_trees, validation=(X_val, y_val),
             criterion="holdout", random_state=seed, n_jobs=1, **arguments,
         )  # fmt: skip

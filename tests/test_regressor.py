@@ -3,7 +3,6 @@
 import pickle
 import re
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 
@@ -30,9 +29,8 @@ from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._linear.variance import SampledVariance
-from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import join_copies
-from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._model.ridge_model import weighted_quantile
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
@@ -579,24 +577,12 @@ def test_many_rows_are_looked_at_twice(large):
     rows, target, lifetimes, errors, features = large
     model = regressor("auto", "auto", 25, scale=None).fit(rows, target)
     assert model.path_.lifetimes.size == 7
-    assert model.path_._leaf.shape[0] == 1250
+    assert model.path_.model.leaf.shape[0] == 1250
     best = lifetimes[np.argmin(errors)]
     assert lifetimes[0] < best < lifetimes[-1]
     assert 1 / 2.5 < model.lifetime_ / best < 2.5
     chosen = features.at(model.lifetime_)
     assert left_out_error(chosen, rows, target, [model.alpha_])[0] < 1.03 * errors.min()
-
-
-@dataclass(frozen=True)
-class Errors(BestOfGrid):
-    """A path of which nothing is known but its errors."""
-
-    errors: np.ndarray
-    slack: float = 0.0
-
-    @property
-    def score(self):
-        return self.errors
 
 
 @pytest.mark.parametrize("off", [1 / 3, 1.0, 5.0])
@@ -612,18 +598,19 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
         if lifetimes is None:
             lifetimes, alphas = np.array([2.0 * off]), np.array([0.1 * alpha_off])
         errors = np.abs(np.log(lifetimes / 2.0))[:, None] + np.abs(np.log(alphas / 0.1)) + 0.1
-        return Errors(lifetimes, np.ones(lifetimes.size, int), alphas, errors)
+        n_cells = np.ones(lifetimes.size, int)
+        return LifetimePath(lifetimes, n_cells, alphas, {"loo_error": errors}, "loo")
 
     choose = mondrian_kernel._path.choose
-    monkeypatch.setattr(choose, "grid_path", path)
-    monkeypatch.setattr(choose, "_SAMPLE_ROWS", 60)
-    monkeypatch.setattr(choose, "_EXACT_ROWS", 100 if exact else 99)
+    monkeypatch.setattr(choose, "ridge_path", path)
+    monkeypatch.setattr(choose, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(choose, "EXACT_ROWS", 100 if exact else 99)
     options = {"n_estimators": 5, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(
         rows, rows, None, 0, lifetime="auto", alpha="auto", **options
     )
-    window = choose._EXACT_WINDOW if exact else choose._WINDOW
+    window = np.geomspace(*(choose.EXACT_WINDOW if exact else choose.WINDOW))
     half_a_step = np.sqrt(window[1] / window[0]) * (1 + 1e-9)
     assert 1 / half_a_step < lifetime / 2.0 < half_a_step
     assert 1 / 1.8 < alpha / 0.1 < 1.8
@@ -633,7 +620,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
     choose = mondrian_kernel._path.choose
-    monkeypatch.setattr(choose, "_SAMPLE_ROWS", 20)
+    monkeypatch.setattr(choose, "SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         regressor("auto", "auto").fit(X, y)

@@ -18,7 +18,7 @@ from mondrian_experiments.cpu_data import Floats, Split
 from mondrian_experiments.drawing import COLOUR, LABEL, MARKER
 from mondrian_experiments.schemes import make_features
 from mondrian_experiments.search import Trace, search, time_to
-from mondrian_kernel import MondrianFeatures, lifetime_path, sgd_path
+from mondrian_kernel import MondrianFeatures, every_cut_path, lifetime_path, sgd_path
 
 NEEDS_CPU_DATA = True
 RIVALS = ("fourier", "binning")
@@ -125,7 +125,7 @@ def _descent_path(split: Split, alpha: float, n_trees: int, seed: int) -> Trace:
             random_state=seed, callback=clock,
         )  # fmt: skip
     assert path.validation_loss is not None
-    return clock.trace(split, path, path.validation_loss)
+    return clock.trace(split, path, path.validation_loss[:, 0])
 
 
 def _ridge_path(split: Split, alpha: float, n_trees: int, seed: int) -> Trace:
@@ -142,8 +142,8 @@ def _ridge_path(split: Split, alpha: float, n_trees: int, seed: int) -> Trace:
 def _every_cut(split: Split, alpha: float, n_trees: int, seed: int) -> Trace:
     """Exact ridge after every cut until cells are about as many as rows; some of its points."""
     clock = _Clock()
-    path = lifetime_path(
-        split.X, split.centred, n_estimators=n_trees, alphas=[alpha], every_cut=True,
+    path = every_cut_path(
+        split.X, split.centred, n_estimators=n_trees, alphas=[alpha],
         max_lifetime=_lifetime_of(15, split, seed), criterion="holdout",
         validation=split.held_out, fit_intercept=False, random_state=seed, callback=clock,
     )  # fmt: skip

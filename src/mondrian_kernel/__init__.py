@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "LaplaceFourierFeatures": "baselines",
-    "LifetimePath": "_path.result",
+    "LifetimePath": "paths",
     "MondrianFeatures": "features",
     "MondrianForestClassifier": "forest",
     "MondrianForestRegressor": "forest",
@@ -18,10 +18,11 @@ _HOME = {
     "MondrianKernelRegressor": "regressor",
     "MondrianPartition": "partition",
     "RandomBinningFeatures": "baselines",
-    "lifetime_path": "_path.ridge_path",
+    "every_cut_path": "paths",
+    "lifetime_path": "paths",
     "load": "persistence",
     "save": "persistence",
-    "sgd_path": "_path.sgd_path",
+    "sgd_path": "paths",
 }
 
 __all__ = sorted(_HOME)

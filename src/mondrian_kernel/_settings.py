@@ -96,6 +96,67 @@ ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
 
+# Lifetimes and stopping.
+PATH_GROUP = 8  # lifetimes scored together: eight columns of a product cost as much as one
+PATH_PATIENCE = 6  # lifetimes to wait for a better one; ridge
+CLEARLY_WORSE = 0.03  # share of the best error that the last must exceed it by
+EVIDENCE_MARGIN = 10.0  # nats that the last log-likelihood must fall short of the best by
+TREE_BYTES = 2e9  # of the boxes of growing trees
+HELD_OUT_ENTRIES = 2**24  # features of a (row, tree, lifetime) held at once, 128 MB
+PATH_DENSE_COST = 25.0 * 1200**3  # operations up to which exact scores beat random vectors
+
+# Penalties: exponents of 10 from, to, and how many.
+MODEL_ALPHAS = (-4.0, 1.0, 11)
+PATH_ALPHAS_LEFT_OUT = 2  # of the smallest, which take most of the steps without a matrix
+FOREST_ALPHAS = (-3.0, 1.0, 9)
+EVERY_CUT_ALPHA = 0.01
+
+# Classification.
+LOSS_FIRST_ALPHA = 0.1  # where the search for alpha starts
+LOSS_PATH_TOL = 3e-3  # of the objective: a rough minimum ranks widths as well as an exact one
+LOSS_PATH_STEPS = 30  # most steps of one fit
+SMALLER_ALPHA_WORTH = 0.02  # share of the loss that a smaller alpha, which costs more, must save
+LOSS_PATIENCE = 3  # lifetimes to wait for a better one
+LOSS_PATIENCE_FEW, LOSS_FEW_ROWS = 8, 2000  # few rows held out make a rough curve
+FOREST_PATIENCE = 3
+HELD_OUT_SHARE = 0.2  # of the rows
+CHOICE_PATH_CELLS = 3_000_000  # of all trees; each has boxes of D sides and K weights
+
+# Choice for ridge regression: a path on a sample of rows, with few trees, finds the region.
+SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
+# A window there decides: by leaving out each row, exactly, up to so many rows; beyond, on rows held
+# out, of at most so many. The best lifetime and alpha hardly depend on the number of trees once
+# there are some hundreds; fewer do where they have many cells.
+EXACT_ROWS, EXACT_TREES = 2000, 1500
+CHOICE_ROWS, CHOICE_TREES, CHOICE_TREES_LEAST, CHOICE_CELLS = 10_000, 400, 200, 200_000
+WINDOW = (0.5, 2.0, 8)  # factors of the lifetime from, to, and how many
+EXACT_WINDOW = (0.5, 2.0, 7)  # each lifetime takes an eigendecomposition
+EVIDENCE_WINDOW = (0.3, 3.0, 16)  # as wide as the posterior of a width may be
+NEAR_ALPHAS = (-0.5, 1.5, 5)  # exponents of 10; larger ones are free in one Krylov space
+WINDOW_MOVES = 5  # most windows
+MOVE_WORTH = 0.002  # share of the error that a move must gain for another one
+ALPHA_SLACK = 0.01  # of the alphas within this share of the best error the largest is fastest
+LIFETIME_SLACK = 0.005  # the smallest lifetime within it: few trees make narrow kernels look best
+CHOICE_TOL = 2e-3  # relative residual of Lanczos
+
+# Choice for classifiers and forests: trees and rows of the sample.
+LOSS_SAMPLE_TREES, LOSS_SAMPLE_ROWS = 100, (1500, 10_000)
+LOSS_SAMPLE_TARGETS = 40_000  # rows times classes, between these bounds on the rows
+FOREST_SAMPLE_TREES, FOREST_SAMPLE_ROWS = 100, 4000
+
+# Number of trees of a model. Errors fall until there are some thousand; see the guide's table.
+TREES_LEAST, TREES_MOST, TREES_MOST_OF_CLASSES = 100, 4000, 1000
+PAIRS_MOST = 30_000_000  # rows times trees
+PAIRS_MOST_OF_CLASSES = 150_000_000  # the same times outputs, for many systems instead of one
+MODEL_BYTES = 1.2e9  # of the trees
+PILOT_TREES = 10  # trees whose cells tell how many all will have
+
+# Posterior over the width.
+NEGLIGIBLE_WEIGHT = 1e-6  # relative to the largest; such lifetimes are left out of predictions
+UNLIKELY_WEIGHT = 1e-3  # the same for models that are fitted anew
+MEAN_NODES, MEAN_PARTS = 16, 128  # Gauss-Legendre nodes of a part, and parts of the posterior mean
+MIXTURE_BYTES = 1e9  # of the factors that a mixture keeps
+
 
 # --- _model: scale, relevance, choice of the kernel, intervals ----------------------------------
 

@@ -24,9 +24,8 @@ from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._path.checks import check_weights, join_equal
-from mondrian_kernel._path.loss_path import choose_loss_width
-from mondrian_kernel._path.progress import Verbose
-from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees

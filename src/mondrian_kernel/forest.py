@@ -18,7 +18,7 @@ from mondrian_kernel._linear.classes import (
     weigh_classes,
 )
 from mondrian_kernel._path.checks import check_weights
-from mondrian_kernel._path.progress import Verbose
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel._typing import FloatArray
 

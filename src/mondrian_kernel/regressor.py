@@ -21,12 +21,11 @@ from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, join_copies
-from mondrian_kernel._path.choose import choose_width
+from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
-from mondrian_kernel._path.progress import Verbose
 from mondrian_kernel._path.result import CRITERIA
-from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees

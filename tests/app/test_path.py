@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from mondrian_kernel._path import grid_path, loss_path
+from mondrian_kernel._path.loss_path import LossLearner
+from mondrian_kernel._path.ridge_path import RidgeLearner
 from mondrian_kernel.app.main import main
 
 TARGETS = {"regression": ("price", "sold"), "classification": ("sold", "price")}
@@ -61,18 +62,17 @@ def test_other_pictures_are_refused_at_once(houses, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("task", "module"), [("regression", grid_path), ("classification", loss_path)]
+    ("task", "learner"), [("regression", RidgeLearner), ("classification", LossLearner)]
 )
-def test_ctrl_c_shows_the_path_so_far(task, module, houses, capsys, monkeypatch):
+def test_ctrl_c_shows_the_path_so_far(task, learner, houses, capsys, monkeypatch):
     whole = result(houses, task, capsys)["path"]
-    advance = module._Run.advance
+    score = learner.score
 
-    def interrupted(run, *args):
-        if run.lifetimes:
-            raise KeyboardInterrupt
-        advance(run, *args)
+    def interrupted(self, *args):
+        yield next(score(self, *args))
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(module._Run, "advance", interrupted)
+    monkeypatch.setattr(learner, "score", interrupted)
     assert main(words(houses, task, "--json")) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
@@ -83,9 +83,9 @@ def test_ctrl_c_shows_the_path_so_far(task, module, houses, capsys, monkeypatch)
 
 
 def test_ctrl_c_at_once_shows_nothing(houses, capsys, monkeypatch):
-    def interrupted(run, *args):
+    def interrupted(self, *args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loss_path._Run, "advance", interrupted)
+    monkeypatch.setattr(LossLearner, "score", interrupted)
     assert main(words(houses, "classification")) == 1
     assert capsys.readouterr() == ("", "mondrian-kernel: Stopped; nothing was written.\n")

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._path import choose, tree_number
+from mondrian_kernel._path import choose
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel.dask import DaskMondrianKernelRegressor
 
@@ -127,8 +127,8 @@ def test_few_rows_choose_as_in_one_place():
 @pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (0.3, "auto"), ("auto", 0.1)])
 def test_many_rows_choose_the_same_through_blocks(lifetime, alpha, monkeypatch):
     """Only a sample is fetched where rows are many, and held out from; the same in one place."""
-    monkeypatch.setattr(choose, "_ROWS", 500)
-    monkeypatch.setattr(choose, "_EXACT_ROWS", 400)
+    monkeypatch.setattr(choose, "CHOICE_ROWS", 500)
+    monkeypatch.setattr(choose, "EXACT_ROWS", 400)
     n = 700
     X = rng.normal(size=(n, 2))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
@@ -168,8 +168,8 @@ def test_far_from_zero_no_digits_are_lost():
 
 
 def test_as_many_trees_as_in_one_place(monkeypatch):
-    monkeypatch.setattr(tree_number, "_LEAST", 5)
-    monkeypatch.setattr(tree_number, "_BYTES", 3e5)
+    monkeypatch.setattr(choose, "TREES_LEAST", 5)
+    monkeypatch.setattr(choose, "MODEL_BYTES", 3e5)
     one = MondrianKernelRegressor(0.5, 0.05, random_state=5).fit(ROWS, TARGETS)
     blocks = DaskMondrianKernelRegressor(0.5, 0.05, random_state=5)
     blocks.fit(in_chunks(ROWS, 3), in_chunks(TARGETS, 3))

@@ -106,12 +106,12 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     bars, errors, _ = model._error_bars()
     assert_allclose(bars(Phi), variance(Phi), rtol=1e-8)
     assert_allclose(errors, standard_loo_errors(design, Y, 0.1, variance), rtol=1e-8)
-    assert_allclose(model.cell_weights_, solve(design, Y, 0.1).coef, atol=1e-8)
+    assert_allclose(model.coef_, solve(design, Y, 0.1).coef, atol=1e-8)
     target, _ = centred_targets(design, Y)
     ((scores, _),) = dense_scores(design, target, np.array([0.1]))
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
-    np.testing.assert_array_equal(design.cells, model.features_.levels_.column[0][model._leaf])
+    np.testing.assert_array_equal(design.rows.cells, model.features_.levels_.column[0][model._leaf])
 
 
 def test_scale_is_that_of_the_rows_at_powers_of_four():
@@ -121,7 +121,7 @@ def test_scale_is_that_of_the_rows_at_powers_of_four():
         model.partial_fit(X[i : i + 1], Y[i : i + 1, 0])
         n = 4 ** int(np.log2(i + 1) / 2)
         assert_allclose(model.scale_, X[:n].std(axis=0) if n > 1 else 1.0, rtol=1e-8)
-    assert_allclose(model.cell_weights_, whole.cell_weights_, atol=1e-8)
+    assert_allclose(model.coef_, whole.coef_, atol=1e-8)
     assert_allclose(model.predict(X), whole.predict(X))
 
 

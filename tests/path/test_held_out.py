@@ -3,9 +3,8 @@
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-import mondrian_kernel._path.held_out as module
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel._path.held_out import held_out_errors
+from mondrian_kernel._path.ridge_path import held_out_errors
 from mondrian_kernel._trees.csr import features_through
 
 rng = np.random.default_rng(0)
@@ -23,7 +22,7 @@ def test_features_are_those_of_each_lifetime():
             assert_allclose(Phi.data, expected.data, rtol=1e-13)
 
 
-def test_errors_whatever_the_number_of_rows_at_once(monkeypatch):
+def test_errors_whatever_the_number_of_rows_at_once():
     Y = rng.normal(size=(25, 2))
     models, expected = [], []
     for lifetime in LIFETIMES:
@@ -33,6 +32,5 @@ def test_errors_whatever_the_number_of_rows_at_once(monkeypatch):
         predicted = (at.transform(NEW) @ coef + intercept).reshape(25, 2, 3)
         expected.append(np.mean((predicted - Y[:, :, None]) ** 2, axis=(0, 1)))
     for at_once in (2**24, 1000, 1):
-        monkeypatch.setattr(module, "_AT_ONCE", at_once)
-        found = held_out_errors(FEATURES.trees_, LIFETIMES, models, NEW, Y, None)
+        found = held_out_errors(FEATURES.trees_, LIFETIMES, models, NEW, Y, None, at_once=at_once)
         assert_allclose(found, expected)

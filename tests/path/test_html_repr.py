@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mondrian_kernel import lifetime_path, sgd_path
-from mondrian_kernel._path.curves import best_alphas, curves, own_criterion
+from mondrian_kernel import every_cut_path, lifetime_path, sgd_path
 from mondrian_kernel._path.forest_path import forest_path
 from mondrian_kernel._path.html_repr import density_steps
 from mondrian_kernel._path.loss_path import loss_path
+from mondrian_kernel._path.result import best_alphas, curves
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(80, 2))
@@ -28,9 +28,7 @@ def make_paths():
                 X[:60], y[:60], n_estimators=20, criterion="holdout",
                 validation=(X[60:], y[60:]), random_state=0,
             ),
-            "every cut": lifetime_path(
-                X, y, n_estimators=5, max_lifetime=5.0, every_cut=True, random_state=0
-            ),
+            "every cut": every_cut_path(X, y, n_estimators=5, max_lifetime=5.0, random_state=0),
             "one lifetime": lifetime_path(X, y, n_estimators=5, lifetimes=[2.0], random_state=0),
             "loss": loss_path(X, LABELS, 2, "log_loss", n_estimators=20),
             "forest": forest_path(X, y[:, None], n_estimators=20),
@@ -76,7 +74,8 @@ def test_path_is_shown_with_its_best(name):
     assert type(path).__name__ in page.text
     assert f"{path.best_lifetime:.4g}" in page.text
     assert ("svg" in page.tags) == (path.lifetimes.size > 1)
-    assert ("best alpha" in page.text) == hasattr(path, "alphas")
+    assert "best alpha" in page.text
+    assert f"{path.best_lifetime:.4g}" in repr(path)
 
 
 def test_interrupted_path_says_so():
@@ -120,7 +119,7 @@ class TestCurves:
     )  # fmt: skip
     def test_own_criterion_is_what_decided(self, name, criterion, attribute):
         path = PATHS[name]
-        assert own_criterion(path) == criterion
+        assert path.criterion == criterion
         curve = curves(path)[criterion]
         held = getattr(path, attribute)
         np.testing.assert_array_equal(curve.values, held.reshape(path.lifetimes.size, -1))

@@ -1,5 +1,7 @@
 """The lifetime paths of classifiers and forests: what is held out, and what the scores are."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,8 @@ from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._path import loss_path as module
-from mondrian_kernel._path.forest_path import forest_path, join_equal, loo_predictions
+from mondrian_kernel._path.checks import join_equal
+from mondrian_kernel._path.forest_path import forest_path, loo_predictions
 from mondrian_kernel._path.loss_path import loss_path, split
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel.features import features_at
@@ -22,8 +25,8 @@ WEIGHT = rng.uniform(0.5, 2.0, size=150)
 
 @pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared"])
 def test_losses_are_those_of_fits_from_scratch(loss, monkeypatch):
-    monkeypatch.setattr(module, "_TOL", 1e-7)
-    monkeypatch.setattr(module, "_STEPS", 200)
+    exact = partial(module.LossLearner, tol=1e-7, max_iter=200)
+    monkeypatch.setattr(module, "LossLearner", exact)
     path = loss_path(
         X, LABELS, 4, loss, n_estimators=12, n_lifetimes=6, alphas=[0.1, 1.0],
         sample_weight=WEIGHT, seed=3,

@@ -48,6 +48,6 @@ def test_interrupted_before_anything_is_known_it_raises(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel._path.loss_path._Run.advance", interrupt)
+    monkeypatch.setattr("mondrian_kernel._path.loss_path.LossLearner._try_alphas", interrupt)
     with pytest.raises(KeyboardInterrupt):
         loss_path(X, Y, 2, "log_loss", n_estimators=5)

@@ -10,9 +10,10 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 
-from mondrian_kernel import MondrianFeatures, lifetime_path
-from mondrian_kernel._path import grid_path
+from mondrian_kernel import LifetimePath, MondrianFeatures, every_cut_path, lifetime_path
+from mondrian_kernel._path import driver
 from mondrian_kernel._path import ridge_path as module
+from mondrian_kernel._settings import PATH_PATIENCE
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(80, 2))
@@ -79,7 +80,7 @@ class TestPlan:
     def test_growing_stops_after_the_best(self):
         path = make_path(max_lifetime=None, n_lifetimes=40)
         best = path.score.min(axis=1)
-        assert best.argmin() <= best.size - 1 - grid_path._PATIENCE
+        assert best.argmin() <= best.size - 1 - PATH_PATIENCE
         assert best[-1] > best.min()
         fully_grown = MondrianFeatures(np.inf, 20, random_state=0).fit(X).n_cells_
         assert path.n_cells[-1] < fully_grown
@@ -177,7 +178,7 @@ def test_scores_of_many_rows_come_with_standard_errors():
 
 def test_solver_is_chosen_by_cost(monkeypatch):
     assert set(make_path().solver) == {"dense"}
-    monkeypatch.setattr(grid_path, "_DENSE_COST", 0.0)
+    monkeypatch.setattr(module, "PATH_DENSE_COST", 0.0)
     assert set(make_path().solver) == {"lanczos"}
 
 
@@ -223,7 +224,7 @@ class TestWarnings:
             lifetime_path(X, y, **{**OPTIONS, "max_lifetime": 0.2})
 
     def test_cell_budget(self, monkeypatch):
-        monkeypatch.setattr(module, "cell_budget", lambda shape, n_trees: 60)
+        monkeypatch.setattr(driver, "cell_budget", lambda shape, n_trees: 60)
         with pytest.warns(UserWarning, match="as many cells as fit into memory"):
             path = make_path()
         assert path.n_cells[-1] <= 60
@@ -265,7 +266,7 @@ class TestCallback:
         def interrupt(*args):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(grid_path._Run, "advance", interrupt)
+        monkeypatch.setattr(module.RidgeLearner, "score", interrupt)
         with pytest.raises(KeyboardInterrupt):
             make_path()
 
@@ -326,8 +327,8 @@ BAD = {
     "tol": ({"tol": -1.0}, "tol must be positive"),
     "validation alone": ({"validation": X_VAL}, "must be a pair"),
     "loss": ({"loss": "absolute"}, "loss"),
-    "exact and a loss": ({"loss": "log_loss", "every_cut": True}, "are for ridge regression"),
-    "sgd and many alphas": ({"solver": "sgd"}, "one alpha"),
+    "features and a loss": ({"loss": "log_loss", "features": MondrianFeatures()}, "are for loss="),
+    "sgd": ({"solver": "sgd"}, "call sgd_path"),
     "validation columns": ({"validation": (X_VAL[:, :1], Y_VAL[:, 0])}, "validation: .*2 features"),
     "validation length": ({"validation": (X_VAL, Y_VAL[1:, 0])}, "validation: .*inconsistent"),
     "validation outputs": ({"validation": (X_VAL, Y_VAL)}, "number of outputs"),
@@ -347,7 +348,7 @@ def test_bad_input_is_told_before_any_work(name, monkeypatch):
     def work(*args):
         raise AssertionError("the trees have been planted")
 
-    monkeypatch.setattr(module, "Growth", work)
+    monkeypatch.setattr(driver, "Growth", work)
     options, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         make_path(**options)
@@ -378,9 +379,14 @@ def test_recovers_the_width_of_a_gaussian_process(seed):
     assert 5.0 <= path.best_lifetime <= 20.0
 
 
+def make_cut_path(rows=X, targets=y, **options):
+    given = {"n_estimators": 20, "max_lifetime": 1.0, "alphas": ALPHAS, "random_state": 0}
+    return every_cut_path(rows, targets, **given | options)
+
+
 class TestEveryCut:
     def test_is_the_grid_at_each_cut_without_an_intercept(self):
-        path = make_path(max_lifetime=1.0, every_cut=True, fit_intercept=False)
+        path = make_cut_path(fit_intercept=False)
         grid = make_path(lifetimes=path.lifetimes, fit_intercept=False, max_lifetime=None)
         for name in SCORES[3:-1]:
             assert_allclose(getattr(path, name), getattr(grid, name), rtol=1e-7, err_msg=name)
@@ -388,7 +394,7 @@ class TestEveryCut:
         assert_allclose(path.predict(X_VAL), grid.predict(X_VAL, *best(path)), rtol=1e-8)
 
     def test_errors_are_those_of_its_predictions(self):
-        path = make_path(max_lifetime=1.0, every_cut=True, validation=(X_VAL, Y_VAL[:, 0]))
+        path = make_cut_path(validation=(X_VAL, Y_VAL[:, 0]))
         k, a = path.best_index
         assert_allclose(path.train_error[k, a], np.mean((path.predict(X) - y) ** 2))
         error = np.mean((path.predict(X_VAL) - Y_VAL[:, 0]) ** 2)
@@ -396,21 +402,24 @@ class TestEveryCut:
 
     def test_all_cuts_of_features_that_exist(self):
         features = MondrianFeatures(1.0, 20, random_state=0).fit(X)
-        path = lifetime_path(X, y, features=features, every_cut=True)
+        path = every_cut_path(X, y, features=features)
         assert path.lifetimes.size == 1 + features.n_cells_ - 20
+        assert_array_equal(path.alphas, [0.01])
+        with pytest.raises(ValueError, match="drop max_lifetime"):
+            every_cut_path(X, y, features=features, max_lifetime=0.5)
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"max_lifetime": None}, "needs max_lifetime"),
-            ({"sample_weight": np.ones(80)}, "neither lifetimes nor sample_weight"),
-            ({"lifetimes": [1.0]}, "neither lifetimes nor sample_weight"),
             ({"targets": Y}, "takes one target"),
+            ({"criterion": "holdout"}, "validation="),
+            ({"alphas": [0.0]}, "alphas must be positive"),
         ],
     )
     def test_what_it_does_not_take(self, options, message):
         with pytest.raises(ValueError, match=message):
-            make_path(**{"every_cut": True, **options})
+            make_cut_path(**options)
 
 
 def best(path):
@@ -430,11 +439,57 @@ class TestFeaturesThatExist:
             make_path(features=features, lifetimes=[2.0])
 
 
-@pytest.mark.parametrize("every_cut", [False, True])
-def test_names_of_columns_are_kept(every_cut):
+@pytest.mark.parametrize("make", [make_path, make_cut_path])
+def test_names_of_columns_are_kept(make):
     frame = pd.DataFrame(X, columns=["a", "b"])
-    path = make_path(frame, every_cut=every_cut)
+    path = make(frame)
     assert list(path.features().feature_names_in_) == ["a", "b"]
     path.predict(frame)  # warns of nothing
     with pytest.raises(ValueError, match="feature names"):
         path.predict(frame.rename(columns={"a": "c"}))
+
+
+@pytest.mark.parametrize("make", [make_path, make_cut_path], ids=["grid", "every cut"])
+def test_the_path_does_not_change_with_the_arrays_it_was_made_of(make):
+    rows, targets, options = X.copy(), y.copy(), {}
+    if make is make_path:
+        options["sample_weight"] = np.random.default_rng(3).uniform(0.5, 2.0, size=80)
+    path = make(rows, targets, **options)
+    before = path.predict(X_VAL), path.coef(), path.predict(X_VAL, path.lifetimes[2])
+    rows[:], targets[:] = 7.0, -100.0
+    if options:
+        options["sample_weight"][:] = 5.0
+    after = path.predict(X_VAL), path.coef(), path.predict(X_VAL, path.lifetimes[2])
+    assert_array_equal(before[0], after[0])
+    assert_array_equal(before[1][0], after[1][0])
+    assert_array_equal(before[2], after[2])
+
+
+def test_curves_by_name():
+    path = make_path(validation=(X_VAL, Y_VAL[:, 0]))
+    assert set(SCORES[3:]) | {"validation_error"} == set(path.curves)
+    for name, values in path.curves.items():
+        assert getattr(path, name) is values
+        assert values.shape == (path.lifetimes.size, path.alphas.size)
+    with pytest.raises(AttributeError, match="no train_loss: it has train_error"):
+        path.train_loss  # noqa: B018
+    assert path.validation_loss is None
+
+
+def test_repr_is_a_summary_of_a_few_lines():
+    path = make_path()
+    first, second, third = repr(path).splitlines()
+    assert first == f"LifetimePath(12 lifetimes {path.lifetimes[0]:.3g} to 10, 3 alphas 0.01 to 1)"
+    assert f"lifetime {path.best_lifetime:.4g}, alpha {path.best_alpha:.3g}" in second
+    assert "leave-one-out" in second
+    assert third.startswith("  curves: train_error, loo_error")
+    assert max(map(len, (first, second, third))) < 200
+
+
+def test_a_path_of_scores_alone_predicts_nothing():
+    path = LifetimePath(
+        np.ones(1), np.ones(1, int), np.ones(1), {"loo_error": np.ones((1, 1))}, "loo"
+    )
+    for call in (path.coef, path.features, lambda: path.predict(X)):
+        with pytest.raises(ValueError, match="scores only"):
+            call()

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mondrian_kernel import MondrianFeatures
+from mondrian_kernel import MondrianFeatures, sgd_path
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, objective, value
 from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel._linear.sgd import SgdState
 from mondrian_kernel._path import sgd_path as module
-from mondrian_kernel._path.sgd_path import sgd_path
 
 rng = np.random.default_rng(0)
 X, X_VAL = rng.uniform(-1, 1, size=(120, 2)), rng.uniform(-1.2, 1.2, size=(80, 2))
@@ -48,7 +47,7 @@ def path_of(loss, truth, **options):
 
 
 def scores_of(path, rows):
-    return path.features.transform(rows) @ path.coef + path.intercept
+    return path.features().transform(rows) @ path.model.coef + path.model.intercept
 
 
 class Watched(SgdState):
@@ -77,7 +76,7 @@ def test_a_split_keeps_the_score_of_every_row_exactly(loss, truth, monkeypatch):
     Y = targets(loss, truth(X))
     for k, (before, after, n_cells) in enumerate(Watched.seen):
         assert_array_equal(after, before)
-        assert value(loss, Y, after).mean() == path.train_loss[k]
+        assert value(loss, Y, after).mean() == path.train_loss[k, 0]
         assert n_cells == path.n_cells[k + 1]
         assert np.ptp(after) > 0
 
@@ -86,10 +85,10 @@ def test_a_split_keeps_the_score_of_every_row_exactly(loss, truth, monkeypatch):
 def test_many_passes_approach_the_minimum(loss, truth):
     """400 passes over 120 rows leave less than 0.5 % of the objective."""
     path = path_of(loss, truth, n_lifetimes=3, passes=400, alpha=0.5)
-    cells, Y = path.features.apply(X), targets(loss, truth(X))
-    rows = CellOperator(cells, path.features.n_cells_, centre=False)
+    cells, Y = path.features().apply(X), targets(loss, truth(X))
+    rows = CellOperator(cells, path.features().n_cells_, centre=False)
     best = minimise(rows, Y, loss, 0.5).objective
-    reached = objective(loss, Y, scores_of(path, X), path.coef, 0.5)
+    reached = objective(loss, Y, scores_of(path, X), path.model.coef, 0.5)
     assert best * (1 - 1e-6) <= reached <= best * 1.005
 
 
@@ -104,15 +103,15 @@ def test_a_warm_path_ends_lower_than_a_pass_from_scratch(loss, truth):
 def test_lifetimes_and_cells_are_those_of_the_features():
     path = path_of("squared", numbers)
     assert path.lifetimes.size <= 8
-    assert path.lifetimes[-1] == path.features.lifetime_ == 3.0
-    assert_array_equal(path.n_cells, [path.features.at(t).n_cells_ for t in path.lifetimes])
+    assert path.lifetimes[-1] == path.features().lifetime_ == 3.0
+    assert_array_equal(path.n_cells, [path.features(t).n_cells_ for t in path.lifetimes])
     same = MondrianFeatures(3.0, 10, random_state=0).fit(X)
-    assert_array_equal(path.features.apply(X_VAL), same.apply(X_VAL))
-    assert path.coef.shape == (path.n_cells[-1], 1)
+    assert_array_equal(path.features().apply(X_VAL), same.apply(X_VAL))
+    assert path.model.coef.shape == (path.n_cells[-1], 1)
     assert path.complete
-    assert path.classes is None
+    assert path.model.classes is None
     assert path.validation_loss is None
-    assert path.best_index == np.argmin(path.train_loss)
+    assert path.best_index == (np.argmin(path.train_loss), 0)
 
 
 @problems
@@ -126,13 +125,13 @@ def test_losses_are_those_of_the_model_where_the_path_stops(loss, truth):
         assert not part.complete
         for name in ("lifetimes", "n_cells", "train_loss", "validation_loss"):
             assert_array_equal(getattr(part, name), getattr(whole, name)[:stop])
-        assert part.features.lifetime_ == part.lifetimes[-1]
+        assert part.features().lifetime_ == part.lifetimes[-1]
         for rows, losses in (X, part.train_loss), (X_VAL, part.validation_loss):
             expected = value(loss, targets(loss, truth(rows)), scores_of(part, rows)).mean()
-            assert_allclose(losses[-1], expected, rtol=1e-12)
+            assert_allclose(losses[-1, 0], expected, rtol=1e-12)
     assert whole.complete
-    assert whole.best_index == np.argmin(whole.validation_loss)
-    assert whole.best_lifetime == whole.lifetimes[whole.best_index]
+    assert whole.best_index == (np.argmin(whole.validation_loss), 0)
+    assert whole.best_lifetime == whole.lifetimes[whole.best_index[0]]
 
 
 def interrupt(stop):
@@ -155,8 +154,8 @@ def test_an_interrupt_amid_a_lifetime_leaves_the_model_of_the_one_before(monkeyp
     last = whole.n_cells[3]
     path = path_of("squared", numbers)
     assert_array_equal(path.lifetimes, third.lifetimes)
-    assert_array_equal(path.coef, third.coef)
-    assert_array_equal(path.intercept, third.intercept)
+    assert_array_equal(path.model.coef, third.model.coef)
+    assert_array_equal(path.model.intercept, third.model.intercept)
     last = whole.n_cells[0]
     with pytest.raises(KeyboardInterrupt):
         path_of("squared", numbers)
@@ -167,25 +166,27 @@ def test_same_seed_same_path_for_any_number_of_threads():
         path_of("log_loss", three, random_state=seed, n_jobs=n_jobs)
         for seed, n_jobs in [(0, None), (0, 2), (1, None)]
     )
-    for name in ("lifetimes", "train_loss", "coef", "intercept"):
+    for name in ("lifetimes", "train_loss"):
         assert_array_equal(getattr(one, name), getattr(two_, name))
+    for a, b in zip(one.coef(), two_.coef(), strict=True):
+        assert_array_equal(a, b)
     assert not np.array_equal(one.lifetimes, other.lifetimes)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])
 def test_three_classes_are_learned(loss):
     path = path_of(loss, three, n_estimators=50, n_lifetimes=30, passes=3, alpha=0.01)
-    assert_array_equal(path.classes, ["high", "low", "middle"])
-    assert path.coef.shape[1] == 3
-    assert np.mean(path.classes[scores_of(path, X).argmax(axis=1)] == three(X)) > 0.97
-    assert np.mean(path.classes[scores_of(path, X_VAL).argmax(axis=1)] == three(X_VAL)) > 0.8
+    assert_array_equal(path.model.classes, ["high", "low", "middle"])
+    assert path.model.coef.shape[1] == 3
+    assert np.mean(path.predict(X) == three(X)) > 0.97
+    assert np.mean(path.model.classes[scores_of(path, X_VAL).argmax(axis=1)] == three(X_VAL)) > 0.8
 
 
 def test_the_level_of_y_is_the_intercepts_alone():
     near = path_of("squared", numbers)
     far = path_of("squared", lambda rows: numbers(rows) + 1e4)
-    assert_allclose(far.coef, near.coef, atol=1e-8)
-    assert_allclose(far.intercept, near.intercept + 1e4)
+    assert_allclose(far.model.coef, near.model.coef, atol=1e-8)
+    assert_allclose(far.model.intercept, near.model.intercept + 1e4)
 
 
 def test_columns_of_y_are_learned_side_by_side():
@@ -193,14 +194,15 @@ def test_columns_of_y_are_learned_side_by_side():
         return np.column_stack([numbers(rows), -numbers(rows)])
 
     path, one = path_of("squared", both), path_of("squared", numbers)
-    assert_allclose(path.coef, np.hstack([one.coef, -one.coef]), atol=1e-12)
+    coef = one.model.coef
+    assert_allclose(path.model.coef, np.hstack([coef, -coef]), atol=1e-12)
     assert_allclose(path.train_loss, 2 * one.train_loss)
 
 
 def test_the_callback_hears_of_every_lifetime():
     seen = []
     path = path_of("hinge", two, callback=lambda *args: seen.append(args))
-    best = np.minimum.accumulate(path.score)
+    best = np.minimum.accumulate(path.score[:, 0])
     for k, (done, total, info) in enumerate(seen):
         assert (done, total) == (k + 1, path.lifetimes.size)
         assert info == {"lifetime": path.lifetimes[k], "best": best[k]}
@@ -216,7 +218,7 @@ def test_trees_may_end_before_the_lifetime():
     path = path_of("squared", numbers, max_lifetime=np.inf, validation=(X, numbers(X)))
     assert path.n_cells[-1] == 10 * 120
     assert np.isfinite(path.lifetimes).all()
-    assert path.best_index == path.lifetimes.size - 1  # without a warning: no cut is left
+    assert path.best_index[0] == path.lifetimes.size - 1  # without a warning: no cut is left
     still = sgd_path(np.ones((5, 2)), np.arange(5.0), alpha=1.0, max_lifetime=2.0, n_estimators=3)
     assert_array_equal(still.lifetimes, [2.0])
     assert_array_equal(still.n_cells, [3])
@@ -257,3 +259,24 @@ def test_bad_input_is_refused_before_any_work(options, message, monkeypatch):
     given = {"X": X, "y": Y, "alpha": 0.1, "max_lifetime": 1.0} | options
     with pytest.raises(ValueError, match=message):
         sgd_path(given.pop("X"), given.pop("y"), **given)
+
+
+def test_predictions_are_those_of_the_scores():
+    path = path_of("hinge", two)
+    scores = scores_of(path, X_VAL)[:, 0]
+    assert_array_equal(path.predict(X_VAL), np.where(scores > 0, "same", "other"))
+    numbers_path = path_of("squared", numbers)
+    assert_array_equal(numbers_path.predict(X_VAL), scores_of(numbers_path, X_VAL)[:, 0])
+    coef, intercept = path.coef()
+    assert coef.shape == (path.n_cells[-1],)
+    assert intercept.shape == ()
+    with pytest.raises(ValueError, match="weights of its last lifetime only"):
+        path.coef(path.lifetimes[0])
+
+
+def test_the_path_does_not_change_with_the_arrays_it_was_made_of():
+    rows, targets = X.copy(), numbers(X)
+    path = sgd_path(rows, targets, alpha=0.1, n_estimators=5, max_lifetime=2.0, random_state=0)
+    before = path.predict(X_VAL)
+    rows[:], targets[:] = 0.0, 1.0
+    assert_array_equal(path.predict(X_VAL), before)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
-from mondrian_kernel._path import tree_number as module
-from mondrian_kernel._path.tree_number import cells_of_trees, enough_trees
+from mondrian_kernel._path import choose as module
+from mondrian_kernel._path.choose import cells_of_trees, enough_trees
 from mondrian_kernel._trees.checks import draw_seed
 
 X = np.random.default_rng(0).uniform(size=(200, 3))
@@ -25,17 +25,19 @@ def test_few_trees_have_the_cells_of_features():
 
 
 def test_bounded_by_rows_memory_cells_and_a_most(monkeypatch):
-    assert enough_trees("auto", X.shape, None, few_cells) == module._MOST
+    assert enough_trees("auto", X.shape, None, few_cells) == module.TREES_MOST
     assert enough_trees("auto", X.shape, 300 * 7, few_cells) == 300
-    assert enough_trees("auto", X.shape, None, few_cells, n_classes=2) == module._MOST_OF_CLASSES
-    many = module._PAIRS_OF_CLASSES // (200 * 5), X.shape[1]
+    assert (
+        enough_trees("auto", X.shape, None, few_cells, n_classes=2) == module.TREES_MOST_OF_CLASSES
+    )
+    many = module.PAIRS_MOST_OF_CLASSES // (200 * 5), X.shape[1]
     assert enough_trees("auto", many, None, few_cells, n_classes=5) == 200
-    monkeypatch.setattr(module, "_PAIRS", 200 * 250)
+    monkeypatch.setattr(module, "PAIRS_MOST", 200 * 250)
     assert enough_trees("auto", X.shape, None, few_cells) == 250
-    monkeypatch.setattr(module, "_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
+    monkeypatch.setattr(module, "MODEL_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
     assert enough_trees("auto", X.shape, None, few_cells) == 150
-    monkeypatch.setattr(module, "_BYTES", 1)
-    assert enough_trees("auto", X.shape, None, few_cells) == module._LEAST
+    monkeypatch.setattr(module, "MODEL_BYTES", 1)
+    assert enough_trees("auto", X.shape, None, few_cells) == module.TREES_LEAST
 
 
 def test_too_few_cells_for_the_trees():
@@ -44,7 +46,7 @@ def test_too_few_cells_for_the_trees():
 
 
 def test_the_model_has_them(monkeypatch):
-    monkeypatch.setattr(module, "_MOST", 120)
+    monkeypatch.setattr(module, "TREES_MOST", 120)
     model = MondrianKernelRegressor(2.0, 0.1, random_state=0).fit(X, X[:, 0])
     assert model.features_.n_estimators == 120
     stream = MondrianKernelRegressor(2.0, 0.1, random_state=0).partial_fit(X, X[:, 0])

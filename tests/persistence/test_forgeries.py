@@ -112,8 +112,8 @@ def test_a_circle_of_nodes_is_refused():
 
 ASTRAY = [
     ("Cells", "column", -2), ("Cells", "column", 10**6), ("Cells", "per_tree", 0),
-    ("MondrianFeatures", "n_cells_per_tree_", 3), ("LifetimePath", "_leaf", -1),
-    ("LifetimePath", "_leaf", 10**6), ("LifetimePath", "_leaf", 0), ("LifetimePath", "_y", np.nan),
+    ("MondrianFeatures", "n_cells_per_tree_", 3), ("RidgeRows", "leaf", -1),
+    ("RidgeRows", "leaf", 10**6), ("RidgeRows", "leaf", 0), ("RidgeRows", "y", np.nan),
     ("LifetimePath", "lifetimes", np.nan), ("LifetimePath", "lifetimes", 1e9),
     ("MondrianKernelRegressor", "_leaf", -1), ("MondrianKernelRegressor", "_leaf", 10**6),
     ("MondrianKernelRegressor", "_Y", np.inf), ("MondrianKernelRegressor", "scale_", 0.0),
@@ -135,7 +135,8 @@ def test_values_out_of_range_are_refused(name, attribute, value, small, tmp_path
 @pytest.mark.parametrize("change", ["dtype", "shorter", "axis"])
 @pytest.mark.parametrize(
     ("name", "attribute"),
-    [("Trees", "left"), ("Trees", "upper"), ("Cells", "column"), ("LifetimePath", "loo_error"),
+    [("Trees", "left"), ("Trees", "upper"), ("Cells", "column"), ("LifetimePath", "n_cells"),
+     ("RidgeRows", "leaf"),
      ("MondrianKernelRegressor", "_leaf"), ("MondrianKernelRegressor", "_coef")],
 )  # fmt: skip
 def test_wrong_dtypes_and_shapes_are_refused(name, attribute, change, small, tmp_path):
@@ -144,6 +145,21 @@ def test_wrong_dtypes_and_shapes_are_refused(name, attribute, change, small, tmp
     changed = {"dtype": array.astype(np.float32), "shorter": array[:-1], "axis": array[..., None]}
     forgery.put(name, attribute, changed[change])
     with pytest.raises(ModelFileError, match="is inconsistent"):
+        forgery.load()
+
+
+@pytest.mark.parametrize("change", [np.float32, lambda a: a[:-1], lambda a: a[..., None]])
+def test_wrong_curves_are_refused(change, small, tmp_path):
+    forgery = Forgery(small, tmp_path)
+    curves = dict(forgery.state("LifetimePath")["curves"]["dict"])
+    index = curves["loo_error"]["array"]
+    dtype, shape, *_ = forgery.header["arrays"][index]
+    raw = np.frombuffer(zlib.decompress(forgery.chunks[index]), dtype)
+    forged = change(raw.reshape(shape, order="F"))
+    forgery.chunks[index] = zlib.compress(forged.tobytes(order="F"))
+    entry = [forged.dtype.str, list(forged.shape), "C", len(forgery.chunks[index])]
+    forgery.header["arrays"][index] = entry
+    with pytest.raises(ModelFileError, match="is inconsistent: a curve loo_error"):
         forgery.load()
 
 

@@ -9,7 +9,12 @@ import pytest
 import skops.io
 from sklearn.exceptions import NotFittedError
 
-from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, lifetime_path
+from mondrian_kernel import (
+    MondrianFeatures,
+    MondrianKernelRegressor,
+    every_cut_path,
+    lifetime_path,
+)
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.baselines import LaplaceFourierFeatures
@@ -91,7 +96,7 @@ MODELS = {
     ),
     "forest on trees": (forest_on_trees, lambda model: [model.predict(NEW)]),
     "every cut": (
-        lambda: lifetime_path(X, Y[:, 0], n_estimators=3, max_lifetime=0.5, every_cut=True),
+        lambda: every_cut_path(X, Y[:, 0], n_estimators=3, max_lifetime=0.5),
         path_outputs,
     ),
     "path of two": (
@@ -154,12 +159,12 @@ def test_caches_are_left_out(tmp_path):
 def test_what_is_shared_is_stored_once_and_shared_again(tmp_path):
     model = regressor().fit(X, Y)
     save(model, tmp_path / "apart")
-    model.features_, model._leaf = model.path_.features(model.lifetime_), model.path_._leaf
+    model.features_, model._leaf = model.path_.features(model.lifetime_), model.path_.model.leaf
     model._stand_at(model.features_)
     save(model, tmp_path / "shared")
     loaded = load(tmp_path / "shared")
     assert loaded.features_.trees_ is loaded.path_.trees.trees_
-    assert loaded._leaf is loaded.path_._leaf
+    assert loaded._leaf is loaded.path_.model.leaf
     assert (tmp_path / "shared").stat().st_size < (tmp_path / "apart").stat().st_size
 
 

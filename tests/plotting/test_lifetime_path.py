@@ -14,6 +14,7 @@ from mondrian_kernel import (
     MondrianForestRegressor,
     MondrianKernelClassifier,
     MondrianKernelRegressor,
+    every_cut_path,
     lifetime_path,
     sgd_path,
 )
@@ -69,7 +70,7 @@ def test_posterior_is_drawn_beneath(path):
 
 
 def test_lifetime_zero_has_no_place_on_the_axis():
-    path = lifetime_path(X, y, n_estimators=5, max_lifetime=5.0, every_cut=True, random_state=0)
+    path = every_cut_path(X, y, n_estimators=5, max_lifetime=5.0, random_state=0)
     assert path.lifetimes[0] == 0
     display = LifetimePathDisplay.from_path(path)
     assert_array_equal(display.lines_[0].get_xdata(), path.lifetimes[1:])
@@ -95,11 +96,11 @@ def test_every_model_with_a_path(model, alphas):
     display.figure_.canvas.draw()
 
 
-def test_path_of_gradient_descent_has_no_alphas():
+def test_path_of_gradient_descent_has_one_alpha():
     path = sgd_path(X, y, alpha=0.1, max_lifetime=5.0, n_estimators=10, random_state=0)
     display = LifetimePathDisplay.from_path(path, alphas="all")
-    assert_array_equal(display.lines_[0].get_ydata(), path.train_loss)
-    assert "alpha" not in display.chosen_.get_label()
+    assert_array_equal(display.lines_[0].get_ydata(), path.train_loss[:, 0])
+    assert "alpha = 0.1" in display.chosen_.get_label()
 
 
 def test_draws_on_given_axes_with_given_options(path):
@@ -123,7 +124,7 @@ def test_bad_input(path):
     with pytest.raises(ValueError, match="no evidence"):
         LifetimePathDisplay.from_estimator(forest, prior=stats.loguniform(0.1, 100))
     unknown = np.full_like(path.loo_error, np.nan)
-    without = replace(path, log_marginal_likelihood=unknown)
+    without = replace(path, curves=path.curves | {"log_marginal_likelihood": unknown})
     with pytest.raises(ValueError, match="no evidence"):
         LifetimePathDisplay.from_path(without, prior=stats.loguniform(0.1, 100))
     with pytest.raises(ValueError, match="criterion='evidence' is not on this path"):

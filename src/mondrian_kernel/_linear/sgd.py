@@ -32,6 +32,13 @@ def inherit(W: FloatArray, parent_of: IntArray) -> FloatArray:
     return np.ascontiguousarray(W[parent_of])
 
 
+def parents(coarse: IntArray, fine: IntArray, n_fine: int) -> IntArray:
+    """Coarse cell of each fine cell, from both cells (N, M) of the rows: no cell is empty."""
+    parent_of = np.empty(n_fine, np.int32)
+    parent_of[fine] = coarse
+    return parent_of
+
+
 @dataclass
 class SgdState:
     r"""Descend :math:`\sum_i s_i \ell(y_i, f_i) + \alpha\lVert W\rVert^2` one row at a time.

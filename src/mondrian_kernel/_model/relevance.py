@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._path.checks import join_copies
-from mondrian_kernel._path.choose import looked_at
+from mondrian_kernel._path.choose import sample_rows
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._typing import FloatArray
 
@@ -60,7 +60,7 @@ def scale_and_relevance(
     found = dim_scale(scale, rows, weight)
     if not is_learnt(relevance, lifetime, scale):
         return found, np.ones(found.size)
-    some = looked_at(rows.shape[0], seed)
+    some = sample_rows(rows.shape[0], seed)
     scaled, weights = rows[some] / found, None if weight is None else weight[some]
     check_ranges(scaled)
     learnt = learn_relevance(scaled, Y[some], weights, seed)

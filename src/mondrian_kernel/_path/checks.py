@@ -1,27 +1,33 @@
-"""What a path is asked for, checked before any work is done."""
+"""Arguments of a path, checked before any work is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from mondrian_kernel._linear.classes import check_classes
+from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._settings import MODEL_ALPHAS, PATH_ALPHAS_LEFT_OUT
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._trees.checks import check_rows
+from mondrian_kernel.features import MondrianFeatures
 
-ALPHAS = np.logspace(-4, 1, 11)
-# Without a matrix the smallest penalties take most of the steps.
-_RIDGE_ALPHAS = ALPHAS[2:]
+
+def default_alphas() -> FloatArray:
+    """Penalties of a model, increasing."""
+    return np.logspace(*MODEL_ALPHAS)
 
 
 @contextmanager
-def blamed_on(name: str) -> Iterator[None]:
+def naming(name: str) -> Iterator[None]:
     """Name the argument in errors that are about what is in it."""
     try:
         yield
@@ -32,7 +38,7 @@ def blamed_on(name: str) -> Iterator[None]:
 def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
-        return _RIDGE_ALPHAS.copy()
+        return default_alphas()[PATH_ALPHAS_LEFT_OUT:]
     out = _numbers(np.atleast_1d(alphas), "alphas")
     if out.size == 0 or out.min() <= 0:
         raise ValueError(f"alphas must be positive numbers, at least one, got {alphas!r}.")
@@ -62,11 +68,14 @@ def check_options(
     n_lifetimes: int,
     tol: float,
 ) -> None:
-    """Refuse what no path can be made of, before any work is done."""
+    """Refuse impossible arguments of a path."""
     if criterion not in CRITERIA:
         raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
-    if solver not in ("auto", "dense", "lanczos", "sgd"):
-        raise ValueError(f"solver must be 'auto', 'dense', 'lanczos' or 'sgd', got {solver!r}.")
+    if solver not in ("auto", "dense", "lanczos"):
+        raise ValueError(
+            f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}. For stochastic "
+            "gradients call sgd_path."
+        )
     if criterion == "holdout" and validation is None:
         raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
     if validation is not None and not (isinstance(validation, tuple) and len(validation) == 2):
@@ -149,3 +158,89 @@ def join_copies(
     place = np.argsort(first)
     kept = first[place]
     return rows[kept], Y[kept], total[place]
+
+
+def class_labels(
+    y: ArrayLike, rows: FloatArray, classes: NDArray[Any] | None = None
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the numbers of the classes of rows, and the classes; where not given those of y."""
+    labels = column_or_1d(y)
+    check_consistent_length(rows, labels)
+    assert_all_finite(labels, input_name="y")
+    if classes is None:
+        _, classes, _, _ = check_classes(rows, labels, None)
+    new = labels[~np.isin(labels, classes)].tolist()
+    if new:
+        raise ValueError(f"validation y has the class {new[0]!r}, which y has not.")
+    return np.searchsorted(classes, labels), classes
+
+
+def features_checker(n_estimators: int, random_state: Any, n_jobs: int | None) -> MondrianFeatures:
+    """Return features that check the rows of a path and know their columns."""
+    checker = MondrianFeatures(n_estimators=n_estimators, random_state=random_state, n_jobs=n_jobs)
+    checker._validate_params()
+    return checker
+
+
+def held_out_rows(
+    checker: MondrianFeatures,
+    validation: tuple[ArrayLike, ArrayLike] | None,
+    n_outputs: int,
+    read: Callable[[ArrayLike, FloatArray], FloatArray] = check_targets,
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return valid rows held out and their targets (n, n_outputs), which ``read`` makes of y."""
+    if validation is None:
+        return None
+    with naming("validation"):
+        rows = check_rows(checker, validation[0])
+        Y = read(validation[1], rows)
+    if Y.shape[1] != n_outputs:
+        raise ValueError("validation y has another number of outputs than y.")
+    return rows, Y
+
+
+def loss_targets(
+    loss: str, y: ArrayLike, rows: FloatArray, classes: NDArray[Any] | None = None
+) -> tuple[FloatArray, NDArray[Any] | None]:
+    """Return targets (N, K) and the classes, those of y unless given; numbers have none."""
+    if loss == "squared":
+        return check_targets(y, rows), None
+    labels, classes = class_labels(y, rows, classes)
+    return encode(labels, classes.size, loss), classes
+
+
+class ClassRows(NamedTuple):
+    """Rows with class numbers and weights; ``parts`` are the rows to fit and to hold out."""
+
+    rows: FloatArray
+    labels: NDArray[np.intp]
+    classes: NDArray[Any]
+    weight: FloatArray | None
+    parts: tuple[NDArray[np.intp], NDArray[np.intp]] | None
+
+
+def class_rows(
+    X: ArrayLike,
+    y: ArrayLike,
+    validation: tuple[ArrayLike, ArrayLike] | None,
+    sample_weight: ArrayLike | None,
+    n_estimators: int,
+    random_state: Any,
+) -> ClassRows:
+    """Check rows and classes; rows held out follow the others."""
+    checker = features_checker(n_estimators, random_state, None)
+    rows = check_rows(checker, X, reset=True)
+    labels, classes = class_labels(y, rows)
+    weight = check_weights(sample_weight, rows)
+    parts = None
+    if validation is not None:
+        with naming("validation"):
+            X_val = check_rows(checker, validation[0])
+            labels_val, _ = class_labels(validation[1], X_val, classes)
+        parts = np.arange(rows.shape[0]), np.arange(X_val.shape[0]) + rows.shape[0]
+        rows, labels = np.concatenate([rows, X_val]), np.concatenate([labels, labels_val])
+        if weight is not None:
+            weight = np.concatenate([weight, np.ones(X_val.shape[0])])
+    if weight is not None and not weight.all():
+        raise ValueError("sample_weight is zero for some rows: leave these rows out.")
+    return ClassRows(rows, labels, classes, weight, parts)

@@ -1,47 +1,76 @@
-"""Choose the width and the penalty of a regression: roughly on a sample, then on all rows."""
+"""Choose the width and the penalty of a model, and its number of trees."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._path.checks import ALPHAS, join_copies
-from mondrian_kernel._path.grid_path import cell_budget, grid_path
-from mondrian_kernel._path.progress import Verbose, listener
+from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
+from mondrian_kernel._path.driver import Verbose, cell_budget, listener
+from mondrian_kernel._path.forest_path import forest_path
+from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.tree_number import cells_of_trees
+from mondrian_kernel._path.ridge_path import ridge_path
+from mondrian_kernel._settings import (
+    ALPHA_SLACK,
+    CHOICE_CELLS,
+    CHOICE_ROWS,
+    CHOICE_TOL,
+    CHOICE_TREES,
+    CHOICE_TREES_LEAST,
+    EVIDENCE_WINDOW,
+    EXACT_ROWS,
+    EXACT_TREES,
+    EXACT_WINDOW,
+    FOREST_SAMPLE_ROWS,
+    FOREST_SAMPLE_TREES,
+    HELD_OUT_SHARE,
+    LIFETIME_SLACK,
+    LOSS_SAMPLE_ROWS,
+    LOSS_SAMPLE_TARGETS,
+    LOSS_SAMPLE_TREES,
+    MODEL_BYTES,
+    MOVE_WORTH,
+    NEAR_ALPHAS,
+    PAIRS_MOST,
+    PAIRS_MOST_OF_CLASSES,
+    PILOT_TREES,
+    SAMPLE_LIFETIMES,
+    SAMPLE_ROWS,
+    SAMPLE_TREES,
+    TREES_LEAST,
+    TREES_MOST,
+    TREES_MOST_OF_CLASSES,
+    WINDOW,
+    WINDOW_MOVES,
+)
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._trees.checks import check_budget
 
-# A path on a sample of rows, with few trees, tells where to look.
-_SAMPLE_ROWS, _SAMPLE_TREES, _SAMPLE_LIFETIMES = 800, 200, 20
-# A window about that place decides: by leaving out each row, exactly, up to so many rows; beyond,
-# on rows held out, of at most so many. The best lifetime and alpha hardly depend on the number of
-# trees once there are some hundreds; the fewer, the more cells they have.
-_EXACT_ROWS, _EXACT_TREES = 2000, 1500
-_ROWS, _TREES, _FEWER_TREES, _CELLS = 10_000, 400, 200, 200_000
-_WINDOW = np.geomspace(0.5, 2.0, 8)
-# There a lifetime takes an eigendecomposition, and all penalties come with it.
-_EXACT_WINDOW = np.geomspace(0.5, 2.0, 7)
-# As wide as the posterior of a width may be.
-_WIDE = np.geomspace(0.3, 3.0, 16)
-_NEAR_ALPHAS = np.logspace(-0.5, 1.5, 5)  # of one Krylov space the larger ones come for nothing
-_MOVES = 5
-_HELD_OUT = 0.2
-# Of the penalties that do about as well on the sample the largest is the fastest to solve with.
-_SLACK = 0.01
-# Of lifetimes that do about as well the smallest is taken: the fewer the trees, the narrower the
-# kernel that their noise makes look best.
-_ABOUT = 0.005
-# What a move must gain for another one.
-_WORTH = 0.002
-_TOL = 2e-3
+Choice = tuple[float, float, LifetimePath | None]
+
+
+def choose(
+    lifetime: float | str,
+    alpha: float | str,
+    evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath],
+) -> Choice:
+    """Return a lifetime and an alpha, and the path they were chosen on.
+
+    ``evaluate`` returns the path at given lifetimes and alphas, where None leaves them to it. It is
+    not called where neither is "auto".
+    """
+    if lifetime != "auto" and alpha != "auto":
+        return float(lifetime), float(alpha), None
+    lifetimes = None if lifetime == "auto" else np.array([float(lifetime)])
+    path = evaluate(lifetimes, None if alpha == "auto" else np.array([float(alpha)]))
+    return path.best_lifetime if lifetimes is None else float(lifetime), path.best_alpha, path
 
 
 def choose_width(
@@ -57,79 +86,122 @@ def choose_width(
     solver: str,
     n_jobs: int | None,
     verbose: Verbose,
-) -> tuple[float, float, LifetimePath | None]:
-    """Return a lifetime and an alpha, and the path they were chosen on.
+) -> Choice:
+    """Choose for ridge regression.
 
-    A path on some of the rows, with few trees, tells where to look; a short path on all of at most
-    10 000 rows, with more trees, decides, moving on while its best lies at an end. Leaving out one
-    row at a time is exact only where the path is; beyond, a fifth of the rows is held out, whether
-    or not copies of them remain.
+    A path on some of the rows, with few trees, finds the region. A short path on at most 10 000
+    rows, with more trees, decides; it moves on while its best lies at an end. Leaving out one row
+    at a time is exact only where the path is. Beyond, a fifth of the rows is held out, whether or
+    not copies of them remain.
     """
-    if lifetime != "auto" and alpha != "auto":
-        return float(lifetime), float(alpha), None
-    some = looked_at(rows.shape[0], seed)
-    rows, Y, weight = rows[some], Y[some], None if weight is None else weight[some]
-    joined = join_copies(rows, Y, weight)
-    exact = joined[0].shape[0] <= _EXACT_ROWS
-    if criterion == "loo" and solver != "dense" and not exact:
-        criterion = "holdout"
-    if criterion != "holdout":  # a row is left out with its copies
-        rows, Y, weight = joined
-    order = np.random.default_rng(seed).permutation(rows.shape[0])
-    fitted, held_out = order, None
-    if criterion == "holdout":
-        n_out = max(1, int(_HELD_OUT * order.size))
-        fitted = order[n_out:] if order.size > 1 else order
-        held_out = rows[order[:n_out]], Y[order[:n_out]]
 
-    def path(some: Any, n_trees: int, alphas: FloatArray, **where: Any) -> LifetimePath:
-        X, targets, weights = join_copies(
-            rows[some], Y[some], None if weight is None else weight[some]
+    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+        some = sample_rows(rows.shape[0], seed)
+        few = rows[some], Y[some], None if weight is None else weight[some]
+        search = _RidgeSearch(*few, seed, n_estimators, criterion, solver, n_jobs, verbose)
+        return search.run(lifetimes, alphas)
+
+    return choose(lifetime, alpha, evaluate)
+
+
+class _RidgeSearch:
+    """Paths of ridge regression on some rows, from a rough one to the one that decides."""
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        seed: int,
+        n_estimators: int | str,
+        criterion: str,
+        solver: str,
+        n_jobs: int | None,
+        verbose: Verbose,
+    ) -> None:
+        joined = join_copies(rows, Y, weight)
+        self.exact = joined[0].shape[0] <= EXACT_ROWS
+        if criterion == "loo" and solver != "dense" and not self.exact:
+            criterion = "holdout"
+        if criterion != "holdout":  # a row is left out with its copies
+            rows, Y, weight = joined
+        self.rows, self.Y, self.weight, self.seed, self.n_jobs = rows, Y, weight, seed, n_jobs
+        self.criterion, self.callback = criterion, listener(verbose)
+        by_factors = solver == "auto" and criterion != "holdout" and self.exact
+        self.solver = "dense" if by_factors else solver
+        order = np.random.default_rng(seed).permutation(rows.shape[0])
+        self.fitted, self.held_out = order, None
+        if criterion == "holdout":
+            n_out = max(1, int(HELD_OUT_SHARE * order.size))
+            self.fitted = order[n_out:] if order.size > 1 else order
+            self.held_out = rows[order[:n_out]], Y[order[:n_out]]
+        most = EXACT_TREES if self.exact else CHOICE_TREES
+        self.n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
+
+    def run(self, lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+        """Return the path that decides."""
+        # In their own order the rows give the very trees of the model.
+        fitted = np.sort(self.fitted)
+        grid = default_alphas() if alphas is None else alphas
+        if lifetimes is not None:
+            return self.path(fitted, self.n_trees, grid, lifetimes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
+            few = min(self.n_trees, SAMPLE_TREES)
+            rough = self.path(self.fitted[:SAMPLE_ROWS], few, grid)
+        evidence = self.criterion.startswith("evidence")
+        bounds = EVIDENCE_WINDOW if evidence else EXACT_WINDOW if self.exact else WINDOW
+        window, n_trees = np.geomspace(*bounds), self.n_trees
+        if not self.exact:
+            last = rough.best_lifetime * window[-1]
+            cells = cells_of_trees(self.rows[fitted], last, self.seed, PILOT_TREES) / PILOT_TREES
+            n_trees = min(n_trees, max(CHOICE_TREES_LEAST, int(CHOICE_CELLS / cells)))
+        found = _settle(
+            rough,
+            lambda lifetimes, near: self.path(fitted, n_trees, near, lifetimes),
+            grid if self.exact or alphas is not None else None,
+            window,
         )
+        return found if evidence else replace(found, slack=LIFETIME_SLACK)
+
+    def path(
+        self,
+        some: NDArray[np.intp],
+        n_trees: int,
+        alphas: FloatArray,
+        lifetimes: FloatArray | None = None,
+    ) -> LifetimePath:
+        """Return the path of some of the rows."""
+        weight = None if self.weight is None else self.weight[some]
+        X, Y, weight = join_copies(self.rows[some], self.Y[some], weight)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is good enough to choose by
-            return grid_path(
-                Growth(X, n_trees, seed, n_jobs), targets, weights,
+            return ridge_path(
+                Growth(X, n_trees, self.seed, self.n_jobs),
+                Y,
+                weight,
                 budget=cell_budget(X.shape, n_trees),
-                alphas=alphas, criterion=criterion, held_out=held_out, tol=_TOL, seed=seed,
-                solver="dense" if solver == "auto" and criterion != "holdout" and exact else solver,
-                n_jobs=n_jobs, callback=listener(verbose), **where,
-            )  # fmt: skip
-
-    # In their own order the rows give the very trees of the model.
-    all_rows = np.sort(fitted)
-    most = _EXACT_TREES if exact else _TREES
-    n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
-    alphas = ALPHAS if alpha == "auto" else np.array([float(alpha)])
-    if lifetime != "auto":
-        found = path(all_rows, n_trees, alphas, lifetimes=np.array([float(lifetime)]))
-        return float(lifetime), found.best_alpha, found
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-        few = min(n_trees, _SAMPLE_TREES)
-        found = path(fitted[:_SAMPLE_ROWS], few, alphas, n_lifetimes=_SAMPLE_LIFETIMES)
-    window = _WIDE if criterion.startswith("evidence") else _EXACT_WINDOW if exact else _WINDOW
-    if not exact:
-        cells = cells_of_trees(rows[all_rows], found.best_lifetime * window[-1], seed, 10) / 10
-        n_trees = min(n_trees, max(_FEWER_TREES, int(_CELLS / cells)))
-    found = _settle(
-        found, lambda lifetimes, near: path(all_rows, n_trees, near, lifetimes=lifetimes),
-        alphas if exact or alpha != "auto" else None, window,
-    )  # fmt: skip
-    if not criterion.startswith("evidence"):
-        found = replace(found, slack=_ABOUT)
-    return found.best_lifetime, found.best_alpha, found
+                alphas=alphas,
+                criterion=self.criterion,
+                held_out=self.held_out,
+                n_lifetimes=SAMPLE_LIFETIMES,
+                lifetimes=lifetimes,
+                solver=self.solver,
+                tol=CHOICE_TOL,
+                seed=self.seed,
+                n_jobs=self.n_jobs,
+                callback=self.callback,
+            )
 
 
-def looked_at(n_rows: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows, in order, that a choice is made on: all, or so many at random.
+def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows, in order, that a choice is made on: all, or 10 000 at random.
 
-    In the model lifetime and alpha are those of the kernel and the noise, whatever the number of
-    rows.
+    Lifetime and alpha belong to the kernel and the noise, whatever the number of rows.
     """
-    if n_rows <= _ROWS:
+    if n_rows <= CHOICE_ROWS:
         return np.arange(n_rows)
-    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[:_ROWS]
+    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[:CHOICE_ROWS]
     return np.sort(some)
 
 
@@ -139,20 +211,124 @@ def _settle(
     alphas: FloatArray | None,
     window: FloatArray,
 ) -> LifetimePath:
-    """Look about the best of a rough path, and move on while the best lies at an end and that pays.
+    """Evaluate a window around the best of a rough path; move it while its best is at an end.
 
-    ``look`` returns the path at given lifetimes and alphas; ``alphas`` fixes the latter, which else
-    are those near the best so far.
+    ``look`` returns the path at given lifetimes and alphas. ``alphas`` are the alphas of every
+    window; None: those near the best so far. A move must pay for the next one.
     """
     k, a = rough.best_index
-    good = rough.score[k] <= rough.score[k, a] + _SLACK * abs(rough.score[k, a])
+    good = rough.score[k] <= rough.score[k, a] + ALPHA_SLACK * abs(rough.score[k, a])
     centre, penalty, least = rough.lifetimes[k], rough.alphas[good][-1], np.inf
-    for _ in range(_MOVES):
-        near = penalty * _NEAR_ALPHAS if alphas is None else alphas
+    for _ in range(WINDOW_MOVES):
+        near = penalty * np.logspace(*NEAR_ALPHAS) if alphas is None else alphas
         found = look((centre or 1.0) * window, near)
         k, a = found.best_index
         inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)
-        if inside or found.score[k, a] > least - _WORTH * abs(least):
+        if inside or found.score[k, a] > least - MOVE_WORTH * abs(least):
             break
         centre, penalty, least = found.lifetimes[k], found.alphas[a], found.score[k, a]
     return found
+
+
+def choose_loss_width(
+    rows: FloatArray,
+    labels: NDArray[np.integer],
+    n_classes: int,
+    loss: str,
+    sample_weight: FloatArray | None,
+    seed: int,
+    *,
+    lifetime: float | str,
+    alpha: float | str,
+    n_estimators: int | str,
+    n_jobs: int | None,
+    verbose: Verbose,
+) -> Choice:
+    """Choose for a classifier, on some rows and trees."""
+    some = LOSS_SAMPLE_TREES
+
+    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+        return loss_path(
+            rows,
+            labels,
+            n_classes,
+            loss,
+            n_estimators=some if isinstance(n_estimators, str) else min(n_estimators, some),
+            max_rows=int(np.clip(LOSS_SAMPLE_TARGETS // n_classes, *LOSS_SAMPLE_ROWS)),
+            lifetimes=lifetimes,
+            alphas=alphas,
+            sample_weight=sample_weight,
+            seed=seed,
+            n_jobs=n_jobs,
+            callback=listener(verbose),
+        )
+
+    return choose(lifetime, alpha, evaluate)
+
+
+def choose_forest_width(
+    rows: FloatArray,
+    Y: FloatArray,
+    sample_weight: FloatArray | None,
+    seed: int,
+    *,
+    lifetime: float | str,
+    alpha: float | str,
+    n_estimators: int,
+    fit_intercept: bool,
+    n_jobs: int | None,
+    verbose: Verbose,
+) -> Choice:
+    """Choose for a forest, on some rows and trees."""
+
+    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+        first, weight = join_equal(rows, Y, sample_weight)
+        some = np.random.default_rng(seed).permutation(first.size)[:FOREST_SAMPLE_ROWS]
+        return forest_path(
+            rows[first[some]],
+            Y[first[some]],
+            n_estimators=min(n_estimators, FOREST_SAMPLE_TREES),
+            lifetimes=lifetimes,
+            alphas=alphas,
+            sample_weight=weight[some],
+            fit_intercept=fit_intercept,
+            seed=seed,
+            n_jobs=n_jobs,
+            callback=listener(verbose),
+        )
+
+    return choose(lifetime, alpha, evaluate)
+
+
+def enough_trees(
+    n_estimators: int | str,
+    shape: tuple[int, ...],
+    max_cells: int | None,
+    cells_of_a_few: Callable[[int], int],
+    n_classes: int = 0,
+) -> int:
+    """Return the number of trees asked for, or as many as are worth it and fit in memory.
+
+    ``shape`` is that of the rows; ``cells_of_a_few`` tells how many cells so many trees have;
+    ``n_classes`` is 0 where numbers are predicted.
+    """
+    if isinstance(n_estimators, str):
+        n_rows, n_dims = shape
+        most, pairs = TREES_MOST, PAIRS_MOST / n_rows
+        if n_classes:
+            most = TREES_MOST_OF_CLASSES
+            pairs = PAIRS_MOST_OF_CLASSES / (n_rows * (n_classes if n_classes > 2 else 1))
+        cells = cells_of_a_few(PILOT_TREES) / PILOT_TREES
+        bounds = [pairs, MODEL_BYTES / (2 * cells * (16 * n_dims + 44))]
+        if max_cells is not None:
+            bounds.append(max_cells / cells)
+        n_estimators = int(np.clip(min(bounds), TREES_LEAST, most))
+    check_budget(max_cells, n_estimators)
+    return n_estimators
+
+
+def cells_of_trees(rows: FloatArray, lifetime: float, seed: int, n_trees: int = PILOT_TREES) -> int:
+    """Return the number of cells of a few trees at a lifetime."""
+    growth = Growth(rows, n_trees, seed, 1)
+    growth.advance_within(lifetime, n_trees * rows.shape[0])
+    return growth.n_cells

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, every_cut
-from mondrian_kernel._path.progress import Callback
-from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.driver import Callback
+from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._trees.sequence import cut_sequence
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
 
-def every_cut_path(
+def cut_path(
     features: MondrianFeatures,
     leaf: IntArray,
-    Y: FloatArray,
+    y: FloatArray,
     alphas: FloatArray,
     *,
     criterion: str,
@@ -25,10 +25,10 @@ def every_cut_path(
 ) -> LifetimePath:
     """Path over the lifetime 0 and the time of each cut of the trees of ``features``.
 
-    The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
+    ``leaf`` (N, M) and ``y`` (N,) belong to the fitted rows, ``held_out`` are rows and targets
+    (n, 1). The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
     interrupt the path ends with the last cut that every alpha has reached.
     """
-    y = Y[:, 0]
     sequence = cut_sequence(features.trees_, leaf)
     offset = y.mean() if fit_intercept else 0.0
     validation = None
@@ -38,9 +38,14 @@ def every_cut_path(
     runs: list[EveryCut] = []
     for alpha in alphas:
         run = every_cut(
-            sequence.cells, sequence.splits, y - offset, float(alpha), times=sequence.times,
-            validation=validation, callback=callback,
-        )  # fmt: skip
+            sequence.cells,
+            sequence.splits,
+            y - offset,
+            float(alpha),
+            times=sequence.times,
+            validation=validation,
+            callback=callback,
+        )
         runs.append(run)
         if not run.complete:
             break
@@ -50,24 +55,24 @@ def every_cut_path(
         return np.stack([getattr(run, name)[:n] for run in runs], axis=1)
 
     paper = table("log_marginal_likelihood")
+    curves = {
+        "train_error": table("train_error"),
+        "loo_error": table("loo_error"),
+        "loo_error_std": np.zeros_like(paper),
+        "log_marginal_likelihood": table("log_marginal_likelihood_profiled"),
+        "log_marginal_likelihood_paper": paper,
+        "log_marginal_likelihood_std": np.zeros_like(paper),
+    }
+    if validation is not None:
+        curves["validation_error"] = table("validation_error")
+    rows = RidgeRows(features, leaf, (y - offset)[:, None], None, False, np.array([offset]))
     return LifetimePath(
-        lifetimes=np.concatenate([[0.0], sequence.times])[:n],
-        n_cells=runs[0].n_cells[:n].astype(np.int64),
-        alphas=alphas[: len(runs)],
-        train_error=table("train_error"),
-        loo_error=table("loo_error"),
-        loo_error_std=np.zeros_like(paper),
-        validation_error=None if validation is None else table("validation_error"),
-        log_marginal_likelihood=table("log_marginal_likelihood_profiled"),
-        log_marginal_likelihood_paper=paper,
-        log_marginal_likelihood_std=np.zeros_like(paper),
-        solver=np.full(n, "every cut"),
-        criterion=criterion,
-        complete=all(run.complete for run in runs) and len(runs) == alphas.size,
-        trees=features,
-        _leaf=leaf,
-        _y=(y - offset)[:, None],
-        _sample_weight=None,
-        _fit_intercept=False,
-        _offset=np.array([offset]),
+        np.concatenate([[0.0], sequence.times])[:n],
+        runs[0].n_cells[:n].astype(np.int64),
+        alphas[: len(runs)],
+        curves,
+        criterion,
+        all(run.complete for run in runs) and len(runs) == alphas.size,
+        np.full(n, "every cut"),
+        rows,
     )

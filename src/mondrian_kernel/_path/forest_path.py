@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_kernel._path.best import BestOfGrid
-from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.plan import growing, passed_its_best
-from mondrian_kernel._path.progress import Callback, Verbose, listener
+from mondrian_kernel._path.driver import Callback, Plan, Point, follow
+from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._settings import CHOICE_PATH_CELLS, FOREST_ALPHAS, FOREST_PATIENCE
 from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-
-DEFAULT_ALPHAS = np.logspace(-3, 1, 9)
-_SAMPLE_TREES = 100
-_SAMPLE_ROWS = 4000
-_CELLS = 3_000_000
-_PATIENCE = 3
-
-
-@dataclass(frozen=True, eq=False)
-class ForestPath(BestOfGrid):
-    """Leave-one-out error of a forest at every (lifetime, alpha) of a grid, on one set of trees.
-
-    Attributes
-    ----------
-    lifetimes : ndarray of shape (L,)
-        Lifetimes λ, increasing.
-    n_cells : ndarray of shape (L,)
-        Number of cells C at each lifetime.
-    alphas : ndarray of shape (A,)
-        Shrinkages γ², increasing.
-    loo_error : ndarray of shape (L, A)
-        Mean squared error when each row is left out in turn, summed over outputs.
-    """
-
-    loo_error: FloatArray
-
-    @property
-    def score(self) -> FloatArray:
-        """What decides, lower is better: the leave-one-out error."""
-        return self.loo_error
 
 
 def forest_path(
@@ -59,7 +29,7 @@ def forest_path(
     seed: int = 0,
     n_jobs: int | None = None,
     callback: Callback | None = None,
-) -> ForestPath:
+) -> LifetimePath:
     r"""Leave-one-out error of a forest with leaf values shrunk by alpha, at every width of a grid.
 
     .. math::
@@ -72,7 +42,7 @@ def forest_path(
     Parameters
     ----------
     rows : ndarray of shape (N, D)
-        Rows, scaled as the trees are to see them.
+        Rows, scaled.
     Y : ndarray of shape (N, T)
         Targets.
     n_estimators : int, default=100
@@ -80,7 +50,7 @@ def forest_path(
     n_lifetimes : int, default=20
         Number of lifetimes at most, placed by the growth of the number of cells.
     lifetimes : array-like or None, default=None
-        The very lifetimes to look at instead.
+        Lifetimes to evaluate instead.
     alphas : array-like or None, default=None
         Shrinkages γ². None: nine from 0.001 to 10.
     sample_weight : ndarray of shape (N,) or None, default=None
@@ -96,8 +66,8 @@ def forest_path(
 
     Returns
     -------
-    path : ForestPath
-        Errors for each (lifetime, alpha).
+    path : LifetimePath
+        ``loo_error`` for each (lifetime, alpha), summed over outputs.
 
     Examples
     --------
@@ -108,41 +78,42 @@ def forest_path(
     >>> bool(path.score.min() < 0.2 * np.var(np.sin(6 * rows[:, 0])))
     True
     """
-    grid = DEFAULT_ALPHAS if alphas is None else np.unique(np.asarray(alphas, dtype=float))
+    grid = np.logspace(*FOREST_ALPHAS) if alphas is None else np.unique(np.asarray(alphas, float))
+    wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
+    budget = rows.shape[0] * n_estimators
+    if wanted is None:
+        budget = min(budget, max(2 * n_estimators, CHOICE_PATH_CELLS))
+    learner = ForestLearner(Y, s, grid, fit_intercept)
+    plan = Plan(n_lifetimes, budget, FOREST_PATIENCE, lifetimes=wanted)
     growth = Growth(rows, n_estimators, seed, n_jobs)
-    steps: Iterable[FloatArray]
-    if lifetimes is None:
-        budget = min(rows.shape[0] * n_estimators, max(2 * n_estimators, _CELLS))
-        steps = growing(growth, n_lifetimes, budget)
-    else:
-        wanted = np.unique(np.asarray(lifetimes, dtype=float))
-        growth.advance(float(wanted[-1]))
-        steps, n_lifetimes = [wanted], wanted.size
-    seen: list[float] = []
-    n_cells: list[int] = []
-    errors: list[FloatArray] = []
+    return follow(growth, learner, plan, grid, "loo", callback).path
 
-    def result() -> ForestPath:
-        return ForestPath(np.array(seen), np.array(n_cells), grid, np.array(errors))
 
-    for group in steps:
-        trees, leaf = growth.freeze(float(group[-1]))
-        for lifetime in group:
-            cells = trees.cells(float(lifetime))
+@dataclass(frozen=True)
+class ForestLearner:
+    """Leave-one-out errors of a forest on targets (N, T) with weights (N,)."""
+
+    Y: FloatArray
+    s: FloatArray
+    alphas: FloatArray
+    fit_intercept: bool
+
+    def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
+        """Yield the point of each lifetime."""
+        for lifetime in lifetimes.tolist():
+            cells = trees.cells(lifetime)
             left_out = loo_predictions(
-                cells.column[leaf], cells.total, Y, s, grid, fit_intercept=fit_intercept
+                cells.column[leaf],
+                cells.total,
+                self.Y,
+                self.s,
+                self.alphas,
+                fit_intercept=self.fit_intercept,
             )
-            losses = ((left_out - Y) ** 2).sum(axis=2)
-            errors.append(np.average(losses, axis=1, weights=s))
-            seen.append(float(lifetime))
-            n_cells.append(cells.total)
-            if callback is not None:
-                info = {"lifetime": float(lifetime), "best": float(np.min(errors))}
-                callback(len(seen), n_lifetimes, info)
-            if lifetimes is None and passed_its_best(np.min(errors, axis=1), _PATIENCE):
-                return result()
-    return result()
+            losses = ((left_out - self.Y) ** 2).sum(axis=2)
+            error = np.average(losses, axis=1, weights=self.s)
+            yield [Point(lifetime, cells.total, {"loo_error": error})]
 
 
 def loo_predictions(
@@ -196,31 +167,3 @@ def loo_predictions(
     out /= n_trees
     out += b
     return out
-
-
-def choose_forest_width(
-    rows: FloatArray,
-    Y: FloatArray,
-    sample_weight: FloatArray | None,
-    seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int,
-    fit_intercept: bool,
-    n_jobs: int | None,
-    verbose: Verbose,
-) -> tuple[float, float, ForestPath | None]:
-    """Return a lifetime and an alpha, and the path on some rows and trees that chose them."""
-    if lifetime != "auto" and alpha != "auto":
-        return float(lifetime), float(alpha), None
-    first, weight = join_equal(rows, Y, sample_weight)
-    some = np.random.default_rng(seed).permutation(first.size)[:_SAMPLE_ROWS]
-    path = forest_path(
-        rows[first[some]], Y[first[some]], n_estimators=min(n_estimators, _SAMPLE_TREES),
-        lifetimes=None if lifetime == "auto" else [float(lifetime)],
-        alphas=None if alpha == "auto" else [float(alpha)], sample_weight=weight[some],
-        fit_intercept=fit_intercept, seed=seed, n_jobs=n_jobs,
-        callback=listener(verbose),
-    )  # fmt: skip
-    return path.best_lifetime, path.best_alpha, path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mondrian_kernel._path.curves import best_alphas, best_lifetime_index, curves, own_criterion
+from mondrian_kernel._path.result import LifetimePath, best_alphas, curves
 from mondrian_kernel._typing import FloatArray
 
 if TYPE_CHECKING:
@@ -17,29 +17,26 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT, _MARGIN = 260, 90, 6
 
 
-def path_html(path: Any) -> str:
-    """Table of a path, of whichever learner, and a sketch of its criterion against log λ."""
-    curve = curves(path)[own_criterion(path)]
-    k, along = best_lifetime_index(path), best_alphas(path)
+def path_html(path: LifetimePath) -> str:
+    """Table of a path, and a sketch of its criterion against log λ."""
+    curve = curves(path)[path.criterion]
+    k, along, alphas = path.best_index[0], best_alphas(path), path.alphas
     values = curve.values[np.arange(along.size), along]
-    alphas = getattr(path, "alphas", None)
     rows = {
         "best lifetime λ": f"{path.lifetimes[k]:.4g}",
         curve.name: f"{values[k]:.4g}",
         "lifetimes": f"{path.lifetimes.size}, {path.lifetimes[0]:.3g} to {path.lifetimes[-1]:.3g}",
         "cells": f"{path.n_cells[0]} to {path.n_cells[-1]}, {path.n_cells[k]} at the best",
+        "best alpha": f"{alphas[along[k]]:.3g}",
+        "alphas": f"{alphas.size}, {alphas[0]:.2g} to {alphas[-1]:.2g}",
     }
-    if alphas is not None:
-        ends = f"{alphas.size}, {alphas[0]:.2g} to {alphas[-1]:.2g}"
-        rows |= {"best alpha": f"{alphas[along[k]]:.3g}", "alphas": ends}
-    if not getattr(path, "complete", True):
+    if not path.complete:
         rows["complete"] = "no, it was interrupted"
     shown = path.lifetimes > 0
     alt = f"{curve.name} against the lifetime, best at {path.lifetimes[k]:.4g}"
     mark = (path.lifetimes[k], values[k]) if shown[k] else None
-    return _page(
-        type(path).__name__, rows, _sketch(path.lifetimes[shown], values[shown], mark, alt)
-    )
+    sketch = _sketch(path.lifetimes[shown], values[shown], mark, alt)
+    return _page(type(path).__name__, rows, sketch)
 
 
 def posterior_html(posterior: LifetimePosterior) -> str:

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.ridge import Fit, solve
+from mondrian_kernel._linear.scores import centred_targets, signal_variance
+from mondrian_kernel._linear.variance import PredictiveVariance
+from mondrian_kernel._path.result import LifetimePath, RidgeRows
+from mondrian_kernel._settings import MIXTURE_BYTES
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.features import MondrianFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +67,55 @@ class WidthMixture:
     def _averaged(self, parts: Any) -> FloatArray:
         average: FloatArray = np.tensordot(self.weights, np.stack(parts), axes=1)
         return average
+
+
+@dataclass(eq=False)
+class RidgeComponent:
+    """Ridge regression at one lifetime; ``keep`` tells whether it holds on to a dense factor."""
+
+    features: MondrianFeatures
+    operator: CellOperator
+    alpha: float
+    fit: Fit
+    signal_variance: FloatArray
+    keep: bool
+    _variance: PredictiveVariance | None = None
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Mean of y at rows, (n,) or (n, n_outputs), and its deviation with noise if asked for."""
+        Phi = self.features.transform(X)
+        mean = Phi @ self.fit.coef + self.fit.intercept
+        shape = mean.shape[: 1 if mean.shape[1] == 1 else 2]
+        if not return_std:
+            return mean.reshape(shape)
+        variance = self._variance or PredictiveVariance(self.operator, self.alpha)
+        if self.keep:
+            self._variance = variance
+        of_y = (variance(Phi) + self.alpha)[:, None] * self.signal_variance
+        return mean.reshape(shape), np.sqrt(of_y).reshape(shape)
+
+
+def components(
+    path: LifetimePath, lifetimes: FloatArray, alpha: float, *, profiled: bool
+) -> list[RidgeComponent]:
+    """Fit ridge regression at each lifetime; factors are kept while they fit in 1 GB together.
+
+    The signal variance is the likeliest where it is ``profiled``, else 1.
+    """
+    rows = path.model
+    if not isinstance(rows, RidgeRows):
+        raise ValueError("This path holds no ridge models.")
+    operators = [rows.operator(t) for t in lifetimes.tolist()]
+    keep = 8 * sum(operator.size**2 for operator in operators) <= MIXTURE_BYTES
+    parts = []
+    for lifetime, operator in zip(lifetimes.tolist(), operators, strict=True):
+        fit = solve(operator, rows.y, alpha)
+        fit = fit._replace(intercept=fit.intercept + rows.offset)
+        sigma2 = np.ones(fit.intercept.size)
+        if profiled:
+            sigma2 = signal_variance(operator, centred_targets(operator, rows.y)[0], fit.dual)
+        features = path.features(lifetime)
+        parts.append(RidgeComponent(features, operator, alpha, fit, sigma2, keep))
+    return parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -12,15 +13,15 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from mondrian_kernel._path.component import components
-from mondrian_kernel._path.mixture import WidthMixture
-from mondrian_kernel._path.prior_mass import log_mass
+from mondrian_kernel._path.mixture import WidthMixture, components
 from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._settings import (
+    MEAN_NODES,
+    MEAN_PARTS,
+    NEGLIGIBLE_WEIGHT,
+    UNLIKELY_WEIGHT,
+)
 from mondrian_kernel._typing import FloatArray
-
-_NEGLIGIBLE = 1e-6
-_UNLIKELY = 1e-3
-_NODES, _PARTS = 16, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class LifetimePosterior:
         lowest, highest = self.prior.support() if hasattr(self.prior, "support") else (0.0, np.inf)
         edges = np.clip(self.edges, lowest, highest)
         a, b = edges[held, None], edges[held + 1, None]
-        x, w = _gauss_legendre(_NODES, max(1, _PARTS // held.size))
+        x, w = _gauss_legendre(MEAN_NODES, max(1, MEAN_PARTS // held.size))
         # By parts: the mean over [a, b] is b minus the integral of the distribution function.
         means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
@@ -146,7 +147,7 @@ class LifetimePosterior:
 
     @cached_property
     def _mixture(self) -> WidthMixture:
-        lifetimes, weights = self._likely(_NEGLIGIBLE)
+        lifetimes, weights = self._likely(NEGLIGIBLE_WEIGHT)
         profiled = self.evidence == "evidence"
         return WidthMixture(
             weights, components(self.path, lifetimes, self.alpha, profiled=profiled)
@@ -257,7 +258,7 @@ def width_posterior(path: LifetimePath) -> LifetimePosterior:
 
 def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
     """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
-    return width_posterior(path)._likely(_UNLIKELY)
+    return width_posterior(path)._likely(UNLIKELY_WEIGHT)
 
 
 def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:
@@ -265,3 +266,29 @@ def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]
     x, w = np.polynomial.legendre.leggauss(n_nodes)
     nodes = (np.arange(n_parts)[:, None] + (x + 1.0) / 2.0) / n_parts
     return nodes.ravel(), np.tile(w / (2.0 * n_parts), n_parts)
+
+
+def log_mass(prior: Any, a: ArrayLike, b: ArrayLike) -> FloatArray:
+    """Logarithm of the prior mass of [a, b], without cancellation in either tail."""
+    with np.errstate(divide="ignore", over="ignore"):
+        lower = _log_difference(_log_tail(prior, b, "cdf"), _log_tail(prior, a, "cdf"))
+        upper = _log_difference(_log_tail(prior, a, "sf"), _log_tail(prior, b, "sf"))
+    log_mass: FloatArray = np.where(prior.cdf(a) < 0.5, lower, upper)
+    return log_mass
+
+
+def _log_tail(prior: Any, t: ArrayLike, tail: Literal["cdf", "sf"]) -> FloatArray:
+    """Logarithm of the prior mass below (cdf) or above (sf) t, by the best method it has."""
+    method: Callable[[ArrayLike], ArrayLike] | None = getattr(prior, f"log{tail}", None)
+    if method is not None:
+        return np.asarray(method(t), float)
+    cdf = np.asarray(prior.cdf(t), float)
+    log_tail: FloatArray = np.log(cdf) if tail == "cdf" else np.log1p(-cdf)
+    return log_tail
+
+
+def _log_difference(large: FloatArray, small: FloatArray) -> FloatArray:
+    """Logarithm of exp(large) - exp(small)."""
+    finite = np.where(large > -np.inf, large, 0.0)
+    difference: FloatArray = large + np.log(-np.expm1(np.minimum(small - finite, 0.0)))
+    return difference

@@ -1,17 +1,16 @@
-"""The result of a lifetime path: arrays over (lifetime, alpha), and models read off them."""
+"""The result of a lifetime path: named curves over (lifetime, alpha), and models read off them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.ridge import solve
-from mondrian_kernel._path.best import BestOfGrid
+from mondrian_kernel._linear.ridge import Fit, solve
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -20,12 +19,73 @@ if TYPE_CHECKING:
 
 CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
 
+# For each criterion the curves that may hold it, and what they are called.
+_CURVES = {
+    "holdout": {
+        "validation_error": "mean squared error, rows held out",
+        "validation_loss": "mean loss, rows held out",
+    },
+    "loo": {"loo_error": "mean squared error, leave-one-out"},
+    "train": {
+        "train_error": "mean squared error, fitted rows",
+        "train_loss": "mean loss, fitted rows",
+    },
+    "evidence": {"log_marginal_likelihood": "log marginal likelihood"},
+    "evidence-paper": {"log_marginal_likelihood_paper": "log marginal likelihood, unit variance"},
+}
+
 
 @dataclass(frozen=True, eq=False)
-class LifetimePath(BestOfGrid):
-    """Ridge regression at every (lifetime, alpha) of a grid, on one set of trees.
+class RidgeRows:
+    """Rows that ridge models at any lifetime of a path are solved from.
 
-    Errors are mean squared errors, with one row for each lifetime and one column for each alpha.
+    ``trees`` are the features at the end of the path, ``leaf`` (N, M) the leaf of each row in each
+    tree, ``y`` (N, T) the targets less ``offset`` (T,), ``sample_weight`` (N,) or None.
+    """
+
+    trees: MondrianFeatures
+    leaf: IntArray
+    y: FloatArray
+    sample_weight: FloatArray | None
+    fit_intercept: bool
+    offset: FloatArray
+
+    def operator(self, lifetime: float) -> CellOperator:
+        """Return the rows at a lifetime."""
+        levels = self.trees.at(lifetime).levels_
+        return CellOperator(
+            levels.column[0][self.leaf],
+            levels.n_features,
+            sample_weight=self.sample_weight,
+            centre=self.fit_intercept,
+            n_jobs=self.trees.n_jobs,
+        )
+
+    def fit(self, lifetime: float, alpha: float) -> Fit:
+        """Fit ridge regression."""
+        fit = solve(self.operator(lifetime), self.y, alpha)
+        return fit._replace(intercept=fit.intercept + self.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class SgdWeights:
+    """Averaged weights (C, K) and intercept (K,) of stochastic gradients at the last lifetime.
+
+    ``classes`` are those of the K scores, or of the two signs of one score; None for numbers.
+    """
+
+    trees: MondrianFeatures
+    coef: FloatArray
+    intercept: FloatArray
+    classes: NDArray[Any] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LifetimePath:
+    r"""A linear learner at every (lifetime, alpha) of a grid, on one set of trees.
+
+    Made by :func:`lifetime_path`, :func:`every_cut_path` and :func:`sgd_path`; models that choose
+    their own width keep one as ``path_``.
 
     Attributes
     ----------
@@ -34,50 +94,43 @@ class LifetimePath(BestOfGrid):
     n_cells : ndarray of shape (L,)
         Number of cells C at each lifetime.
     alphas : ndarray of shape (A,)
-        Ridge penalties δ², increasing.
-    train_error, loo_error : ndarray of shape (L, A)
-        Error on the rows, and when each row is left out in turn. Where ``solver`` is "lanczos" and
-        there are more than 500 rows the second is estimated with random vectors, and so are the
-        likelihoods below; with the criterion "holdout", which does not need them, these are NaN
-        wherever ``solver`` is "lanczos".
-    loo_error_std : ndarray of shape (L, A)
-        Standard error of ``loo_error`` from the random vectors; 0 where it is exact.
-    validation_error : ndarray of shape (L, A) or None
-        Error on the rows given as ``validation``.
-    log_marginal_likelihood : ndarray of shape (L, A)
-        Log-likelihood of y with the signal variance at its best.
-    log_marginal_likelihood_paper : ndarray of shape (L, A)
-        The same with prior variance 1 of the weights and noise variance alpha, as in the paper.
-    log_marginal_likelihood_std : ndarray of shape (L, A)
-        Standard error of both; 0 where they are exact.
-    solver : ndarray of shape (L,)
-        "dense" (exact), "lanczos" (matrix-free) or "every cut" (exact updates).
-    criterion : str
-        What ``score`` holds.
+        Penalties α, increasing; shrinkages of a forest.
+    curves : dict of str to ndarray of shape (L, A)
+        What was computed, by name. Ridge regression has ``train_error``, ``loo_error``,
+        ``loo_error_std``, ``log_marginal_likelihood``, ``log_marginal_likelihood_paper``,
+        ``log_marginal_likelihood_std`` and, with rows held out, ``validation_error``. Other losses
+        have ``train_loss`` and ``validation_loss``, a forest ``loo_error``. Each of them is a
+        property as well. Errors are mean squared errors.
+    criterion : {"loo", "holdout", "evidence", "evidence-paper", "train"}
+        What decides.
     complete : bool
         False where the path was interrupted.
+    solver : ndarray of shape (L,) or None
+        For ridge regression "dense" (exact), "lanczos" (matrix-free) or "every cut" (exact
+        updates). Where it is "lanczos" and there are more than 500 rows, ``loo_error`` and the
+        likelihoods are estimated with random vectors; with the criterion "holdout", which does not
+        need them, they are NaN.
+    model : RidgeRows, SgdWeights or None
+        What :meth:`coef` and :meth:`predict` are made of; None where the path holds scores only.
     slack : float
         The best lifetime is the smallest at which the score is within this share of its minimum: 0
         but for the paths of models, as the noise of few trees makes narrow kernels look best.
     """
 
-    train_error: FloatArray
-    loo_error: FloatArray
-    loo_error_std: FloatArray
-    validation_error: FloatArray | None
-    log_marginal_likelihood: FloatArray
-    log_marginal_likelihood_paper: FloatArray
-    log_marginal_likelihood_std: FloatArray
-    solver: NDArray[np.str_]
+    lifetimes: FloatArray
+    n_cells: NDArray[np.int64]
+    alphas: FloatArray
+    curves: dict[str, FloatArray]
     criterion: str
-    complete: bool
-    trees: MondrianFeatures
-    _leaf: IntArray
-    _y: FloatArray
-    _sample_weight: FloatArray | None
-    _fit_intercept: bool
-    _offset: FloatArray
+    complete: bool = True
+    solver: NDArray[np.str_] | None = None
+    model: RidgeRows | SgdWeights | None = None
     slack: float = 0.0
+
+    @cached_property
+    def score(self) -> FloatArray:
+        """Value of the criterion, lower is better, of shape (L, A); NaN where not computed."""
+        return score_of(self.criterion, self.curves)
 
     @property
     def best_index(self) -> tuple[int, int]:
@@ -87,22 +140,96 @@ class LifetimePath(BestOfGrid):
         k = int(np.argmax(best <= best.min() + self.slack * abs(best.min())))
         return k, int(np.argmin(score[k]))
 
-    @cached_property
-    def score(self) -> FloatArray:
-        """Value of the criterion, lower is better, of shape (L, A)."""
-        return criterion_values(
-            self.criterion, self.loo_error, self.validation_error,
-            self.log_marginal_likelihood, self.log_marginal_likelihood_paper,
-        )  # fmt: skip
+    @property
+    def best_lifetime(self) -> float:
+        """Lifetime λ̂ with the best score."""
+        return float(self.lifetimes[self.best_index[0]])
+
+    @property
+    def best_alpha(self) -> float:
+        """Alpha with the best score."""
+        return float(self.alphas[self.best_index[1]])
+
+    @property
+    def train_error(self) -> FloatArray:
+        """Mean squared error on the rows that were fitted, (L, A)."""
+        return self._curve("train_error")
+
+    @property
+    def loo_error(self) -> FloatArray:
+        """Mean squared error when each row is left out in turn, (L, A)."""
+        return self._curve("loo_error")
+
+    @property
+    def loo_error_std(self) -> FloatArray:
+        """Standard error of ``loo_error`` from random vectors; 0 where it is exact, (L, A)."""
+        return self._curve("loo_error_std")
+
+    @property
+    def validation_error(self) -> FloatArray | None:
+        """Mean squared error on the rows held out, (L, A); None where there are none."""
+        return self.curves.get("validation_error")
+
+    @property
+    def log_marginal_likelihood(self) -> FloatArray:
+        """Log-likelihood of y with the signal variance at its best, (L, A)."""
+        return self._curve("log_marginal_likelihood")
+
+    @property
+    def log_marginal_likelihood_paper(self) -> FloatArray:
+        """The same with prior variance 1 of the weights and noise variance alpha, (L, A)."""
+        return self._curve("log_marginal_likelihood_paper")
+
+    @property
+    def log_marginal_likelihood_std(self) -> FloatArray:
+        """Standard error of both log-likelihoods; 0 where they are exact, (L, A)."""
+        return self._curve("log_marginal_likelihood_std")
+
+    @property
+    def train_loss(self) -> FloatArray:
+        """Mean loss on the rows that were fitted, (L, A)."""
+        return self._curve("train_loss")
+
+    @property
+    def validation_loss(self) -> FloatArray | None:
+        """Mean loss on the rows held out, (L, A); None where there are none."""
+        return self.curves.get("validation_loss")
+
+    def _curve(self, name: str) -> FloatArray:
+        if name not in self.curves:
+            raise AttributeError(f"This path has no {name}: it has {', '.join(self.curves)}.")
+        return self.curves[name]
+
+    @property
+    def trees(self) -> MondrianFeatures:
+        """The features at the end of the path, fitted."""
+        return self._fitted().trees
 
     def features(self, lifetime: float | None = None) -> MondrianFeatures:
-        """Return the features at a lifetime (default: the best), a fitted transformer."""
-        return self.trees.at(self.best_lifetime if lifetime is None else lifetime)
+        """Return the features at a lifetime, a fitted transformer.
+
+        Parameters
+        ----------
+        lifetime : float or None, default=None
+            Lifetime λ. None: the best, or the last of a path by stochastic gradients.
+
+        Returns
+        -------
+        features : MondrianFeatures
+            Features which share the trees of the path.
+        """
+        return self._fitted().trees.at(self._lifetime(lifetime))
 
     def coef(
         self, lifetime: float | None = None, alpha: float | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Weights and intercept at a lifetime and alpha (default: the best).
+        """Weights and intercept at a lifetime and alpha.
+
+        Parameters
+        ----------
+        lifetime, alpha : float or None, default=None
+            Lifetime and penalty. None: the best ones. Stochastic gradients have weights at the last
+            lifetime only, which is then the default.
 
         Returns
         -------
@@ -111,22 +238,46 @@ class LifetimePath(BestOfGrid):
         intercept : ndarray of shape () or (n_outputs,)
             Intercept.
         """
+        model, lifetime = self._fitted(), self._lifetime(lifetime)
         alpha = self.best_alpha if alpha is None else alpha
         if not 0 < alpha < np.inf:
             raise ValueError(f"alpha must be positive and finite, got {alpha}.")
-        fit = solve(self._design(lifetime), self._y, alpha)
-        intercept = fit.intercept + self._offset
-        if self._y.shape[1] == 1:
-            return fit.coef[:, 0], intercept[0]
-        return fit.coef, intercept
+        if isinstance(model, RidgeRows):
+            coef, intercept, _ = model.fit(lifetime, alpha)
+        elif lifetime != self.lifetimes[-1] or alpha != self.alphas[0]:
+            raise ValueError(
+                "A path by stochastic gradients keeps the weights of its last lifetime only, "
+                f"{self.lifetimes[-1]:.6g}, at alpha={self.alphas[0]:.6g}."
+            )
+        else:
+            coef, intercept = model.coef, model.intercept
+        return (coef[:, 0], intercept[0]) if coef.shape[1] == 1 else (coef, intercept)
 
     def predict(
         self, X: ArrayLike, lifetime: float | None = None, alpha: float | None = None
-    ) -> FloatArray:
-        """Predict rows at a lifetime and alpha (default: the best)."""
+    ) -> NDArray[Any]:
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, fitted before or new.
+        lifetime, alpha : float or None, default=None
+            As in :meth:`coef`.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted numbers, or classes where y held classes.
+        """
         coef, intercept = self.coef(lifetime, alpha)
-        prediction: FloatArray = self.features(lifetime).transform(X) @ coef + intercept
-        return prediction
+        scores: FloatArray = self.features(lifetime).transform(X) @ coef + intercept
+        classes = self.model.classes if isinstance(self.model, SgdWeights) else None
+        if classes is None:
+            return scores
+        best = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
+        named: NDArray[Any] = classes[best]
+        return named
 
     def posterior(
         self, prior: Any, *, alpha: float | None = None, evidence: str = "evidence"
@@ -136,26 +287,61 @@ class LifetimePath(BestOfGrid):
 
         return lifetime_posterior(self, prior, alpha=alpha, evidence=evidence)
 
-    def _design(self, lifetime: float | None) -> CellOperator:
-        cells = self.features(lifetime)._cells
-        return CellOperator(
-            cells.column[self._leaf],
-            cells.total,
-            sample_weight=self._sample_weight,
-            centre=self._fit_intercept,
-            n_jobs=self.trees.n_jobs,
+    def _fitted(self) -> RidgeRows | SgdWeights:
+        if self.model is None:
+            raise ValueError("This path holds scores only, and no model to predict with.")
+        return self.model
+
+    def _lifetime(self, lifetime: float | None) -> float:
+        if lifetime is not None:
+            return lifetime
+        last = isinstance(self.model, SgdWeights)
+        return float(self.lifetimes[-1]) if last else self.best_lifetime
+
+    def __repr__(self) -> str:
+        (k, a), curve = self.best_index, curves(self)[self.criterion]
+        ends = [f"{v[0]:.3g} to {v[-1]:.3g}" for v in (self.lifetimes, self.alphas)]
+        sizes = f"{self.lifetimes.size} lifetimes {ends[0]}, {self.alphas.size} alphas {ends[1]}"
+        return (
+            f"LifetimePath({sizes}{'' if self.complete else ', interrupted'})\n"
+            f"  best: lifetime {self.lifetimes[k]:.4g}, alpha {self.alphas[a]:.3g}, "
+            f"{self.n_cells[k]} cells, {curve.name}: {curve.values[k, a]:.4g}\n"
+            f"  curves: {', '.join(self.curves)}"
         )
 
+    def _repr_html_(self) -> str:
+        from mondrian_kernel._path.html_repr import path_html
 
-def criterion_values(
-    criterion: str,
-    loo: FloatArray,
-    validation: FloatArray | None,
-    evidence: FloatArray,
-    evidence_paper: FloatArray,
-) -> FloatArray:
-    """Values of a criterion by name, the lower the better."""
-    if criterion == "holdout":
-        assert validation is not None
-        return validation
-    return {"loo": loo, "evidence": -evidence, "evidence-paper": -evidence_paper}[criterion]
+        return path_html(self)
+
+
+class Curve(NamedTuple):
+    """A quantity along a path: its ``name`` and its ``values`` (L, A)."""
+
+    name: str
+    values: FloatArray
+
+
+def score_of(criterion: str, values: dict[str, FloatArray]) -> FloatArray:
+    """Values of a criterion by name, the lower the better, from the curves of a path."""
+    score = next(values[name] for name in _CURVES[criterion] if name in values)
+    return -score if criterion.startswith("evidence") else score
+
+
+def curves(path: LifetimePath) -> dict[str, Curve]:
+    """Return the curves of a path, by the criterion that they are of.
+
+    "train" is the training error. What is NaN throughout was left out by the solver.
+    """
+    return {
+        criterion: Curve(label, path.curves[name])
+        for criterion, places in _CURVES.items()
+        for name, label in places.items()
+        if name in path.curves and not np.isnan(path.curves[name]).all()
+    }
+
+
+def best_alphas(path: LifetimePath) -> NDArray[np.intp]:
+    """Index of the alpha that is best at each lifetime, of shape (L,)."""
+    best: NDArray[np.intp] = np.nanargmin(path.score, axis=1)
+    return best

@@ -138,13 +138,13 @@ def _path_rows(path: Any) -> list[dict[str, Any]]:
     rows = []
     for k, a in enumerate(np.nanargmin(path.score, axis=1)):
         row = {"lifetime": path.lifetimes[k], "cells": path.n_cells[k], "alpha": path.alphas[a]}
-        if hasattr(path, "loo_error"):
+        if "loo_error" in path.curves:
             row["rmse_fitted"] = np.sqrt(path.train_error[k, a])
             row["rmse_left_out"] = np.sqrt(path.loo_error[k, a])
             row["log_evidence"] = path.log_marginal_likelihood[k, a]
         else:
-            row["log_loss_fitted"] = path.train_loss[k, a]
-            row["log_loss_held_out"] = path.validation_loss[k, a]
+            row["log_loss_fitted"] = path.curves["train_loss"][k, a]
+            row["log_loss_held_out"] = path.curves["validation_loss"][k, a]
         rows.append(row)
     return rows
 

@@ -9,11 +9,10 @@ except ImportError as error:
 
 from mondrian_kernel.dask.classifier import DaskMondrianKernelClassifier
 from mondrian_kernel.dask.features import DaskMondrianFeatures
-from mondrian_kernel.dask.path import BlockPath, lifetime_path
+from mondrian_kernel.dask.path import lifetime_path
 from mondrian_kernel.dask.regressor import DaskMondrianKernelRegressor
 
 __all__ = [
-    "BlockPath",
     "DaskMondrianFeatures",
     "DaskMondrianKernelClassifier",
     "DaskMondrianKernelRegressor",

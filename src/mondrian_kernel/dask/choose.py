@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._model.relevance import is_learnt, learn_relevance
-from mondrian_kernel._path.choose import choose_width, looked_at
+from mondrian_kernel._path.choose import choose_width, sample_rows
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
@@ -32,7 +32,7 @@ def block_scale(
     scale = column_scale(model.scale, summary)
     if not is_learnt(model.relevance, model.lifetime, model.scale):
         return scale, np.ones(scale.size)
-    X, y, weight = blocks.scaled(scale).take(looked_at(summary.n_rows, seed), summary.lengths)
+    X, y, weight = blocks.scaled(scale).take(sample_rows(summary.n_rows, seed), summary.lengths)
     assert y is not None
     relevance = learn_relevance(X, columns(y), None if (weight == 1.0).all() else weight, seed)
     return scale / relevance, relevance
@@ -56,7 +56,7 @@ def choose_block_width(
     """
     if lifetime != "auto" and alpha != "auto":
         return float(lifetime), float(alpha), None
-    X, y, weight = blocks.take(looked_at(summary.n_rows, seed), summary.lengths)
+    X, y, weight = blocks.take(sample_rows(summary.n_rows, seed), summary.lengths)
     assert y is not None
     return choose_width(
         X, numbers(y), None if (weight == 1.0).all() else weight, seed,

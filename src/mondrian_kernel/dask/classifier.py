@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel._linear.classes import weigh_classes
 from mondrian_kernel._linear.losses import probabilities
 from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.loss_path import LossPath, choose_loss_width
-from mondrian_kernel._path.tree_number import enough_trees
-from mondrian_kernel._trees.checks import check_budget, draw_seed
+from mondrian_kernel._path.choose import choose_loss_width, enough_trees
+from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
@@ -33,6 +32,7 @@ from mondrian_kernel.dask.ridge import is_dense, solve_products, solve_sums
 from mondrian_kernel.dask.summary import Summary, summarise
 from mondrian_kernel.dask.sums import sum_rows
 from mondrian_kernel.dask.targets import Encoded
+from mondrian_kernel._trees.checks import check_budget, draw_seed
 from mondrian_kernel.features import MondrianFeatures, features_at
 
 _TOL = 1e-4
@@ -93,7 +93,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         Classes, sorted.
     lifetime_, alpha_ : float
         Lifetime and penalty of the fit.
-    path_ : LossPath or None
+    path_ : LifetimePath or None
         The path on which they were chosen; None where both were given.
     coef_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
         Weights of the features; of two classes, for the second.
@@ -213,7 +213,7 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _choose(
         self, blocks: Blocks, summary: Summary, target: Encoded, seed: int
-    ) -> tuple[float, float, LossPath | None]:
+    ) -> tuple[float, float, LifetimePath | None]:
         if self.lifetime != "auto" and self.alpha != "auto":
             return float(self.lifetime), float(self.alpha), None
         some = np.arange(summary.n_rows)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_kernel._path.best import BestOfGrid
 from mondrian_kernel._path.checks import check_alphas, check_lifetimes
-from mondrian_kernel._path.grid_path import cell_budget
-from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._path.driver import cell_budget
+from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add
@@ -24,42 +22,10 @@ from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import sum_rows, sum_totals
 from mondrian_kernel.dask.targets import Centred, numbers
+from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel.features import MondrianFeatures, features_at
 
 _TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution
-
-
-@dataclass(frozen=True, eq=False)
-class BlockPath(BestOfGrid):
-    """Ridge regression at every (lifetime, alpha) of a grid, on rows in blocks.
-
-    Attributes
-    ----------
-    lifetimes : ndarray of shape (L,)
-        Lifetimes λ, increasing.
-    n_cells : ndarray of shape (L,)
-        Number of cells C at each lifetime.
-    alphas : ndarray of shape (A,)
-        Ridge penalties δ², increasing.
-    train_error, validation_error : ndarray of shape (L, A)
-        Mean squared error on the rows that were fitted, and on those held out.
-    log_marginal_likelihood, log_marginal_likelihood_paper : ndarray of shape (L, A)
-        Log-likelihood of y, as in :class:`mondrian_kernel.LifetimePath`; NaN without a square
-        matrix.
-    """
-
-    lifetimes: FloatArray
-    n_cells: NDArray[np.int64]
-    alphas: FloatArray
-    train_error: FloatArray
-    validation_error: FloatArray
-    log_marginal_likelihood: FloatArray
-    log_marginal_likelihood_paper: FloatArray
-
-    @property
-    def score(self) -> FloatArray:
-        """What decides, lower is better: the error on the rows held out, of shape (L, A)."""
-        return self.validation_error
 
 
 def lifetime_path(
@@ -74,7 +40,7 @@ def lifetime_path(
     keep_cells: bool | str = "auto",
     sample_weight: Any = None,
     random_state: Any = None,
-) -> BlockPath:
+) -> LifetimePath:
     """Fit at all lifetimes and alphas: one set of trees, and one pass over the rows, or a few.
 
     The path is that of :func:`mondrian_kernel.lifetime_path` with the same arguments: where the
@@ -106,8 +72,9 @@ def lifetime_path(
 
     Returns
     -------
-    path : BlockPath
-        Errors at every (lifetime, alpha).
+    path : LifetimePath
+        ``train_error``, ``validation_error`` and, with a square matrix, both log-likelihoods at
+        every (lifetime, alpha). It holds scores only.
 
     Examples
     --------
@@ -165,7 +132,13 @@ def lifetime_path(
         intercept = (target.mean + mean)[:, None] - np.einsum("c,cta->ta", mean_phi, coef)
         models.append((float(grid[k]), coef, intercept))
     errors, n = held_out.total(_validate, add, trees, models)
-    return BlockPath(grid, n_cells, penalties, train, errors / n, evidence, evidence_paper)
+    curves = {
+        "train_error": train,
+        "validation_error": errors / n,
+        "log_marginal_likelihood": evidence,
+        "log_marginal_likelihood_paper": evidence_paper,
+    }
+    return LifetimePath(grid, n_cells, penalties, curves, "holdout")
 
 
 def _blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
@@ -175,10 +148,11 @@ def _blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
 
 def cell_nodes(features: MondrianFeatures) -> NDArray[np.int64]:
     """Node of each cell."""
-    column = features.levels_.column[0]
-    top = np.flatnonzero(features.trees_.top_nodes(column))
+    column, time = features.levels_.column[0], features.trees_.time
+    born = np.where(features.trees_.parent < 0, 0.0, time[features.trees_.parent])
+    alive = np.flatnonzero((born <= features.lifetime_) & (column >= 0))
     node = np.empty(features.n_cells_, np.int64)
-    node[column[top]] = top
+    node[column[alive]] = alive
     return node
 
 

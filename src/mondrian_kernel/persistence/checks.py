@@ -18,7 +18,7 @@ def check(value: Any) -> None:
     name = type(value).__name__
     sizes: dict[str, int] = {}
     features = getattr(value, "features_", None)
-    if name == "LifetimePath":
+    if name == "RidgeRows":
         features = value.trees
     if features is not None:
         require(type(features).__name__ == "MondrianFeatures", value, "no features")
@@ -70,10 +70,22 @@ def _check_leaf(value: Any, leaf: IntArray, trees: Trees) -> None:
 
 def _check_path(path: Any) -> None:
     require((np.diff(path.lifetimes) >= 0).all(), path, "lifetimes out of order")
-    require(in_range(path.lifetimes, 0, path.trees.lifetime_), path, "lifetimes out of range")
-    require(np.isfinite(path._y).all(), path, "targets that are not finite")
-    require(positive(path.alphas), path, "an impossible alpha")
-    require(positive(path._sample_weight), path, "impossible weights")
+    require(type(path.model).__name__ in ("NoneType", "RidgeRows"), path, "an impossible model")
+    end = np.inf if path.model is None else path.model.trees.lifetime_
+    require(in_range(path.lifetimes, 0, end), path, "lifetimes out of range")
+    require(in_range(path.alphas, 0, np.inf), path, "an impossible alpha")
+    require(path.model is None or positive(path.alphas), path, "an impossible alpha")
+    shape = path.lifetimes.size, path.alphas.size
+    for name, values in path.curves.items():
+        right = type(values) is np.ndarray and values.dtype == "f8" and values.shape == shape
+        require(type(name) is str and right, path, f"a curve {name} that is no f8 array {shape}")
+    known = type(path.criterion) is str and bool(np.isfinite(path.slack))
+    require(known and path.best_index, path, "no criterion")
+
+
+def _check_rows(rows: Any) -> None:
+    require(np.isfinite(rows.y).all(), rows, "targets that are not finite")
+    require(positive(rows.sample_weight), rows, "impossible weights")
 
 
 def _check_model(model: Any) -> None:
@@ -82,7 +94,7 @@ def _check_model(model: Any) -> None:
     require(type(model.alpha_) is float and model.alpha_ >= 0, model, "an impossible alpha")
     require(model.lifetime_ == model.features_.lifetime_, model, "two lifetimes")
     require(model.n_features_in_ == model.features_.n_features_in_, model, "trees of other dims")
-    on_path = type(model.path_).__name__ in ("NoneType", "ForestPath", "LifetimePath", "LossPath")
+    on_path = type(model.path_).__name__ in ("NoneType", "LifetimePath")
     require(on_path, model, "an impossible path")
 
 
@@ -188,6 +200,7 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "Columns": _check_columns,
     "MondrianFeatures": _check_features,
     "LifetimePath": _check_path,
+    "RidgeRows": _check_rows,
     "Filter": _check_learner,
     "Means": _check_learner,
     "Stream": _check_stream,

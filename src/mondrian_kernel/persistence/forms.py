@@ -16,20 +16,8 @@ ARRAYS = {
     "Cells": {"column": "i4 n", "per_tree": "i8 M"},
     "Columns": {"medians": "f8 K", "gaps": "b1 K", "spreads": "f8 K"},
     "MondrianFeatures": {"n_cells_per_tree_": "i8 M"},
-    "LifetimePath": {
-        "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "train_error": "f8 L A",
-        "loo_error": "f8 L A", "loo_error_std": "f8 L A", "validation_error": "f8? L A",
-        "log_marginal_likelihood": "f8 L A",
-        "log_marginal_likelihood_paper": "f8 L A", "log_marginal_likelihood_std": "f8 L A",
-        "_leaf": "i4 N M", "_y": "f8 N T", "_sample_weight": "f8? N", "_offset": "f8 T",
-    },
-    "LossPath": {
-        "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "train_loss": "f8 L A",
-        "validation_loss": "f8 L A",
-    },
-    "ForestPath": {
-        "lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A", "loo_error": "f8 L A",
-    },
+    "LifetimePath": {"lifetimes": "f8 L", "n_cells": "i8 L", "alphas": "f8 A"},
+    "RidgeRows": {"leaf": "i4 N M", "y": "f8 N T", "sample_weight": "f8? N", "offset": "f8 T"},
     "Filter": {
         "W": "f8 W T", "P": "f8 W", "b": "f8 T", "b_variance": "f8 1", "recent": "f8 R T",
         "n_rows": "i8 1",

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._path.curves import best_alphas, best_lifetime_index, curves, own_criterion
 from mondrian_kernel._path.html_repr import density_steps
 from mondrian_kernel._path.posterior import LifetimePosterior
+from mondrian_kernel._path.result import best_alphas, curves
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.plotting.display import Display
 
@@ -145,13 +145,13 @@ class LifetimePathDisplay(Display):
 
         Parameters
         ----------
-        path : LifetimePath, LossPath, ForestPath or SgdPath
+        path : LifetimePath
             The path.
         criterion : {"loo", "holdout", "evidence", "evidence-paper", "train"} or None, default=None
             What to draw, of what the path holds. None: what decided.
         prior : frozen distribution or None, default=None
             Prior on λ, such as ``scipy.stats.loguniform(0.1, 100)``: draws the posterior beneath.
-            For a :class:`LifetimePath` with its evidence only.
+            For a path with its evidence only.
         alphas : {"best", "all"}, default="best"
             At each lifetime the alpha which is best there, or one line for each alpha.
         ax : matplotlib Axes or None, default=None
@@ -165,7 +165,7 @@ class LifetimePathDisplay(Display):
             The display, drawn.
         """
         held = curves(path)
-        wanted = own_criterion(path) if criterion is None else criterion
+        wanted = path.criterion if criterion is None else criterion
         if wanted not in held:
             raise ValueError(f"criterion={wanted!r} is not on this path: it has {list(held)}.")
         if prior is not None and "evidence" not in held:
@@ -178,9 +178,9 @@ class LifetimePathDisplay(Display):
             n_cells=path.n_cells,
             values=held[wanted].values,
             value_name=held[wanted].name,
-            best_lifetime=best_lifetime_index(path),
+            best_lifetime=path.best_index[0],
             best_alphas=best_alphas(path),
-            alphas=getattr(path, "alphas", None),
+            alphas=path.alphas,
             posterior=None if prior is None else path.posterior(prior),
         )
         return display.plot(ax, alphas=alphas, line_kwargs=line_kwargs)

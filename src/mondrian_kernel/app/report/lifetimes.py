@@ -168,7 +168,7 @@ def choice_words(estimator: Any) -> list[str]:
             f"λ lies between {number(low)} and {number(high)} with probability 90 %, by the "
             "marginal likelihood, if all widths of the path are equally likely beforehand."
         )
-    elif hasattr(path, "log_marginal_likelihood"):
+    elif "log_marginal_likelihood" in path.curves:
         words.append(
             "The marginal likelihood was not computed along this path, so there is no posterior "
             "over λ. Fit with criterion='evidence' to have both."
@@ -214,8 +214,8 @@ def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray
 
 def _path_error(path: Any) -> tuple[str, FloatArray]:
     """Return name and values of the error or loss along a path, at the best alpha of each λ."""
-    if not hasattr(path, "loo_error"):
-        return "mean loss, rows held out", _at_best_alpha(path, path.validation_loss)
+    if "loo_error" not in path.curves:
+        return "mean loss, rows held out", _at_best_alpha(path, path.curves["validation_loss"])
     if _criterion(path) == "holdout":
         values, rows = path.validation_error, "rows held out"
     else:

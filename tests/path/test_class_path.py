@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mondrian_kernel import lifetime_path, sgd_path
-from mondrian_kernel._path.loss_path import LossPath, loss_path
+from mondrian_kernel import LifetimePath, lifetime_path
+from mondrian_kernel._path.loss_path import loss_path
 
 RNG = np.random.default_rng(0)
 X, X_VAL = RNG.uniform(-1, 1, size=(2, 150, 2))
@@ -17,7 +17,7 @@ OPTIONS = {"n_estimators": 15, "max_lifetime": 4.0, "n_lifetimes": 6, "random_st
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])
 def test_classes_are_learnt_better_at_some_width(loss):
     path = lifetime_path(X, Y, loss=loss, validation=(X_VAL, Y_VAL), **OPTIONS)
-    assert isinstance(path, LossPath)
+    assert isinstance(path, LifetimePath)
     assert path.complete
     assert path.lifetimes[-1] == 4.0
     best = np.nanmin(path.score, axis=1)
@@ -39,30 +39,13 @@ def test_without_validation_a_fifth_is_held_out():
     assert_array_equal(path.validation_loss, expected.validation_loss)
 
 
-@pytest.mark.filterwarnings("ignore:The best lifetime")
-def test_stochastic_gradients():
-    options = OPTIONS | {"validation": (X_VAL, Y_VAL)}
-    path = lifetime_path(X, Y, loss="log_loss", solver="sgd", alphas=0.1, **options)
-    expected = sgd_path(X, Y, loss="log_loss", alpha=0.1, **options)
-    assert_array_equal(path.validation_loss, expected.validation_loss)
-    assert_array_equal(path.coef, expected.coef)
-
-
 BAD = {
-    "solver": ({"solver": "dense"}, "is for the squared loss"),
+    "solver": ({"solver": "dense"}, "are for loss="),
     "max_lifetime": ({"max_lifetime": -1.0}, "must be positive"),
     "alphas": ({"alphas": [0.0]}, "must be positive"),
     "n_lifetimes": ({"n_lifetimes": 2.5}, "n_lifetimes must be"),
     "validation": ({"validation": X_VAL}, "must be a pair"),
     "a new class": ({"validation": (X_VAL, np.full(150, "new"))}, "the class 'new'"),
-    "sgd to the end": (
-        {"solver": "sgd", "alphas": 1.0, "max_lifetime": None},
-        "needs max_lifetime",
-    ),
-    "sgd with weights": (
-        {"solver": "sgd", "alphas": 1.0, "sample_weight": np.ones(150)},
-        "neither lifetimes nor sample_weight",
-    ),
     "no weight": ({"sample_weight": np.arange(150.0)}, "leave these rows out"),
 }
 

@@ -1,0 +1,312 @@
+"""One way along the lifetimes: grow, score, report, stop, whatever the learner."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from mondrian_kernel._path.result import LifetimePath, score_of
+from mondrian_kernel._settings import CLEARLY_WORSE, PATH_GROUP, TREE_BYTES
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel.features import MondrianFeatures
+
+Callback = Callable[[int, int, dict[str, Any]], None]
+Verbose = int | Callback
+
+
+class Point(NamedTuple):
+    """What a learner found at one lifetime: every curve is of shape (A,)."""
+
+    lifetime: float
+    n_cells: int
+    curves: dict[str, FloatArray]
+    solver: str = ""
+
+
+class Learner(Protocol):
+    """What is evaluated along a path."""
+
+    def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
+        """Yield points at ascending lifetimes, one at a time or some together.
+
+        ``leaf`` (N, M) is the leaf of each row in each of the ``trees``, which reach the last of
+        the lifetimes at least. Later calls have later lifetimes.
+        """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which lifetimes a path evaluates, and when it stops.
+
+    Given ``lifetimes`` are all evaluated. With ``max_lifetime`` alone ``n_lifetimes`` are placed
+    up to it, by the growth of the number of cells. With neither the trees grow to at most
+    ``budget`` cells, until the best score lies ``patience`` lifetimes back and the last is worse by
+    more than ``margin`` (None: 3 % of the best). ``warns`` tells whether a best lifetime at the end
+    is worth a warning.
+    """
+
+    n_lifetimes: int
+    budget: int
+    patience: int
+    margin: float | None = None
+    max_lifetime: float | None = None
+    lifetimes: FloatArray | None = None
+    warns: bool = False
+
+    @property
+    def end(self) -> float | None:
+        """Last lifetime, where it is known beforehand."""
+        return self.max_lifetime if self.lifetimes is None else float(self.lifetimes[-1])
+
+
+class Followed(NamedTuple):
+    """A path without its models, and the trees that it ends with."""
+
+    path: LifetimePath
+    trees: Trees
+    leaf: IntArray
+
+
+def follow(
+    grown: Growth | Grown,
+    learner: Learner,
+    plan: Plan,
+    alphas: FloatArray,
+    criterion: str,
+    callback: Callback | None,
+) -> Followed:
+    """Evaluate a learner along the lifetimes of trees that grow, or are grown.
+
+    After an interrupt the path holds what was done; before the first point it is passed on.
+    """
+    steps: Iterable[FloatArray]
+    total, end = plan.n_lifetimes, plan.end
+    if end is None:
+        assert isinstance(grown, Growth)
+        steps = growing(grown, plan.n_lifetimes, plan.budget)
+    else:
+        end = advance(grown, end, plan.budget)
+        trees, leaf = grown.freeze(end)
+        wanted = plan.lifetimes
+        if wanted is None:
+            wanted = lifetimes_between(grown.cut_times, end, grown.n_trees, plan.n_lifetimes)
+        wanted = np.unique(np.minimum(wanted, end))
+        steps, total = [wanted[part] for part in in_groups(wanted.size)], wanted.size
+
+    points: list[Point] = []
+    complete, stopped = True, False
+    try:
+        for group in steps:
+            if end is None:
+                trees, leaf = grown.freeze(float(group[-1]))
+            for new in learner.score(trees, leaf, group):
+                points += new
+                best = np.nanmin(_score(points, criterion), axis=1)
+                if callback is not None:
+                    info = {"lifetime": points[-1].lifetime, "best": float(best.min())}
+                    callback(len(points), total, info)
+                stopped = end is None and passed_its_best(best, plan.patience, plan.margin)
+                if stopped:
+                    break
+            if stopped:
+                break
+    except KeyboardInterrupt:
+        if not points:
+            raise
+        complete = False
+        if end is None:
+            trees, leaf = grown.freeze(points[-1].lifetime)
+    path = _path(points, alphas, criterion, complete)
+    if complete and plan.warns:
+        _warn(path, grown, plan)
+    return Followed(path, trees, leaf)
+
+
+def _score(points: list[Point], criterion: str) -> FloatArray:
+    return score_of(criterion, _curves(points))
+
+
+def _curves(points: list[Point]) -> dict[str, FloatArray]:
+    return {name: np.array([p.curves[name] for p in points]) for name in points[0].curves}
+
+
+def _path(points: list[Point], alphas: FloatArray, criterion: str, complete: bool) -> LifetimePath:
+    solver = np.array([p.solver for p in points]) if points[0].solver else None
+    return LifetimePath(
+        np.array([p.lifetime for p in points]),
+        np.array([p.n_cells for p in points]),
+        alphas,
+        _curves(points),
+        criterion,
+        complete,
+        solver,
+    )
+
+
+def _warn(path: LifetimePath, grown: Growth | Grown, plan: Plan) -> None:
+    """Warn where more cells, or a larger lifetime, might have been better."""
+    last = float(path.lifetimes[-1])
+    if plan.end is None and grown.n_cells >= plan.budget and not grown.done:
+        _warn_budget(last)
+    best = int(np.argmin(np.nanmin(path.score, axis=1)))
+    if best == path.lifetimes.size - 1 and plan.lifetimes is None and not grown.done:
+        warnings.warn(
+            f"The best lifetime, {last:.4g}, is the last of the path: a larger one may be better. "
+            "Raise max_lifetime.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _warn_budget(lifetime: float) -> None:
+    warnings.warn(
+        f"The trees have as many cells as fit into memory at lifetime {lifetime:.4g}; the path "
+        "ends there. Fewer trees (n_estimators) get further.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def advance(grown: Growth | Grown, max_lifetime: float, budget: int) -> float:
+    """Let the trees grow to a lifetime, or as far as memory goes; return how far that was."""
+    end = grown.advance_within(max_lifetime, budget)
+    if end < max_lifetime:
+        _warn_budget(end)
+    return end
+
+
+def cell_budget(shape: tuple[int, ...], n_trees: int) -> int:
+    """Cells that fit into memory: two boxes of D sides for every node."""
+    n_rows, n_columns = shape
+    return int(min(n_rows * n_trees, max(2 * n_trees, TREE_BYTES / (64 * n_columns + 200))))
+
+
+class Grown:
+    """Trees that exist already, in the place of trees in growth."""
+
+    def __init__(self, features: MondrianFeatures, rows: FloatArray) -> None:
+        check_is_fitted(features)
+        self._trees, self.n_trees = features.trees_, features.trees_.n_trees
+        self._lifetime, self.n_cells = features.lifetime_, features.n_cells_
+        self._leaf, log_stay = self._trees.walk(rows, self._lifetime, features.n_jobs)
+        if log_stay.any():
+            row = int(np.flatnonzero(log_stay.any(axis=1))[0])
+            raise ValueError(
+                f"features were not fitted on these rows: row {row} of X is new to them."
+            )
+        self.cut_times = self._trees.cuts.time
+        self.done = False
+
+    def advance_within(self, lifetime: float, max_cells: int) -> float:
+        """Return a lifetime that the trees have reached; others are refused."""
+        if lifetime > self._lifetime:
+            raise ValueError(
+                f"The features end at lifetime_={self._lifetime:.6g}, before {lifetime:.6g}. Fit "
+                "them with a larger lifetime."
+            )
+        return lifetime
+
+    def freeze(self, lifetime: float) -> tuple[Trees, IntArray]:
+        """Return the trees as they are, and the leaf of each row in each."""
+        return self._trees, self._leaf
+
+
+def trees_of(
+    features: MondrianFeatures | None,
+    rows: FloatArray,
+    n_estimators: int,
+    seed: int,
+    n_jobs: int | None,
+    max_lifetime: float | None,
+) -> tuple[Growth | Grown, int, float | None]:
+    """Return trees of the rows, their most cells, and where they end."""
+    if features is None:
+        budget = cell_budget(rows.shape, n_estimators)
+        return Growth(rows, n_estimators, seed, n_jobs), budget, max_lifetime
+    end = min(max_lifetime or np.inf, features.lifetime_)
+    return Grown(features, rows), features.n_cells_, end
+
+
+def in_groups(n: int) -> list[slice]:
+    """Split so many lifetimes into groups of eight, which cost as much as one.
+
+    If one group has fewer it is the first, whose cells are the fewest.
+    """
+    edges = [0, *range(n % PATH_GROUP or PATH_GROUP, n + 1, PATH_GROUP)]
+    return [slice(begin, end) for begin, end in pairwise(edges)]
+
+
+def cell_targets(n_trees: int, last: int, n_lifetimes: int) -> list[int]:
+    """Numbers of cells in geometric progression from just above M to ``last``."""
+    steps = np.arange(1, n_lifetimes + 1) / n_lifetimes
+    return sorted({round(n_trees * (last / n_trees) ** s) for s in steps})
+
+
+def lifetimes_between(
+    cut_times: FloatArray, end: float, n_trees: int, n_lifetimes: int
+) -> FloatArray:
+    """Lifetimes up to ``end``, placed by the growth of the number of cells."""
+    cut_times = cut_times[cut_times <= end]
+    if not np.isfinite(end):
+        end = float(cut_times[-1]) if cut_times.size else 0.0
+    if cut_times.size == 0:
+        return np.array([end])
+    targets = cell_targets(n_trees, n_trees + cut_times.size, n_lifetimes)
+    cuts = np.maximum(np.array(targets) - n_trees, 1)
+    return np.unique(np.append(cut_times[cuts[:-1] - 1], end))
+
+
+def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatArray]:
+    """Yield groups of lifetimes, the trees growing just as far as the next group needs.
+
+    Ends when every row has a cell of its own or at ``max_cells``.
+    """
+    seen = 0.0
+    targets = cell_targets(growth.n_trees, max_cells, n_lifetimes)
+    for part in in_groups(len(targets)):
+        group = targets[part]
+        growth.advance_within(np.inf, group[-1])
+        times = growth.cut_times
+        if times.size == 0:
+            yield np.zeros(1)
+            return
+        wanted = np.minimum(np.array(group) - growth.n_trees, times.size)
+        lifetimes = np.unique(times[wanted[wanted > 0] - 1])
+        lifetimes = lifetimes[lifetimes > seen]
+        if lifetimes.size:
+            yield lifetimes
+            seen = lifetimes[-1]
+        if growth.done and seen == times[-1]:
+            return
+
+
+def passed_its_best(best: FloatArray, patience: int, clearly: float | None = None) -> bool:
+    """Whether the best of a path lies ``patience`` lifetimes back and the last is clearly worse.
+
+    ``best`` (L,) is the best score at each lifetime. Clearly is by more than ``clearly``, or by 3 %
+    of an error.
+    """
+    if int(np.argmin(best)) > best.size - 1 - patience:
+        return False
+    margin = CLEARLY_WORSE * best.min() if clearly is None else clearly
+    return bool(best[-1] > best.min() + margin)
+
+
+def listener(verbose: Verbose) -> Callback | None:
+    """Return what a path calls as it advances: nothing, :func:`report`, or the given callable."""
+    if callable(verbose):
+        return verbose
+    return report if verbose else None
+
+
+def report(done: int, total: int, info: dict[str, Any]) -> None:
+    """Print how far a path has come."""
+    print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")
