@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures, MondrianPartition
 from mondrian_kernel.plotting import PartitionDisplay
-from mondrian_kernel.plotting.tree_cells import tree_partition
+from mondrian_kernel.plotting.partition import tree_partition
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(60, 2))
