@@ -269,7 +269,9 @@ def test_bad_box_is_refused(partition, lower, upper, message):
 
 
 def test_boxes_that_are_not_nested_are_refused(partition):
-    with pytest.raises(ValueError, match=r"cannot restrict: in column 1, \[-1.5, 0.0\] does not lie"):
+    with pytest.raises(
+        ValueError, match=r"cannot restrict: in column 1, \[-1.5, 0.0\] does not lie"
+    ):
         partition.restrict([0, -1.5], [1, 0])
     with pytest.raises(ValueError, match=r"cannot extend: in column 0, \[0.0, 2.0\] does not lie"):
         partition.extend([0, -1], [1, 0])
@@ -305,7 +307,10 @@ def test_memory_of_a_partition_is_what_the_limit_counts(partition):
     ("X", "message"),
     [
         ([[1.0, -0.5], [1.0, 0.5]], r"row 1 of X is outside the box: in column 1, 0.5 is not in"),
-        ([[1.0, -0.5], [1.0, -0.5], [np.nan, 0]], "row 2 of X is outside the box: in column 0, nan"),
+        (
+            [[1.0, -0.5], [1.0, -0.5], [np.nan, 0]],
+            "row 2 of X is outside the box: in column 0, nan",
+        ),
         ([[-np.inf, -0.5]], "row 0 of X is outside the box: in column 0, -inf"),
         ([[1.0]], r"X has 1 column\(s\), but the box has 2"),
         ([1.0, -0.5], r"X must have 2 dimension\(s\), got shape \(2,\)"),

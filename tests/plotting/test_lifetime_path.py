@@ -78,11 +78,13 @@ def test_lifetime_zero_has_no_place_on_the_axis():
 
 @pytest.mark.parametrize(
     "model",
-    [MondrianKernelRegressor(n_estimators=20, random_state=0),
-     MondrianForestRegressor(n_estimators=20, random_state=0),
-     MondrianKernelClassifier(n_estimators=20, random_state=0)],
+    [
+        MondrianKernelRegressor(n_estimators=20, random_state=0),
+        MondrianForestRegressor(n_estimators=20, random_state=0),
+        MondrianKernelClassifier(n_estimators=20, random_state=0),
+    ],
     ids=lambda model: type(model).__name__,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("alphas", ["best", "all"])
 def test_every_model_with_a_path(model, alphas):
     with warnings.catch_warnings():
@@ -129,3 +131,12 @@ def test_bad_input(path):
     with pytest.raises(ValueError, match="criterion='evidence' is not on this path"):
         LifetimePathDisplay.from_path(without, criterion="evidence")
     assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("alphas", ["best", "all"])
+def test_legend_covers_no_curve(path, alphas):
+    display = LifetimePathDisplay.from_path(path, alphas=alphas)
+    display.figure_.canvas.draw()
+    box = display.ax_.get_legend().get_window_extent()
+    for line in (*display.lines_, display.cells_line_):
+        assert not line.get_transform().transform_path(line.get_path()).intersects_bbox(box)

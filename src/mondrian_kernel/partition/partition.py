@@ -160,8 +160,8 @@ class MondrianPartition(BoxTree):
         Returns
         -------
         BoxCells
-            ``lower`` and ``upper``, each of shape (n_cells, n_columns). A cell holds the points with
-            ``lower < x <= upper``, and those on the lower faces of the whole box.
+            ``lower`` and ``upper``, each of shape (n_cells, n_columns). A cell holds the points
+            with ``lower < x <= upper``, and those on the lower faces of the whole box.
 
         Examples
         --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.figure import Figure, Section, number, plain
-from mondrian_kernel.plotting.tree_cells import tree_partition
+from mondrian_kernel.plotting.partition import tree_partition
 
 _SIDE = 48
 _POINTS = 300
