@@ -133,10 +133,19 @@ def test_bad_input(path):
     assert plt.get_fignums() == []
 
 
-@pytest.mark.parametrize("alphas", ["best", "all"])
-def test_legend_covers_no_curve(path, alphas):
-    display = LifetimePathDisplay.from_path(path, alphas=alphas)
+def test_legend_covers_no_curve():
+    """The error falls and the number of cells, in other axes, rises to the upper right."""
+    lifetimes = np.geomspace(0.1, 10.0, 30)
+    display = LifetimePathDisplay(
+        lifetimes=lifetimes,
+        n_cells=np.geomspace(100, 5000, 30).astype(np.int64),
+        values=np.exp(-lifetimes)[:, None],
+        value_name="error",
+        best_lifetime=29,
+        best_alphas=np.zeros(30, np.intp),
+    ).plot()
     display.figure_.canvas.draw()
     box = display.ax_.get_legend().get_window_extent()
     for line in (*display.lines_, display.cells_line_):
-        assert not line.get_transform().transform_path(line.get_path()).intersects_bbox(box)
+        drawn = line.get_transform().transform_path(line.get_path())
+        assert not drawn.intersects_bbox(box, filled=False)
