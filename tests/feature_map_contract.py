@@ -102,7 +102,7 @@ class FeatureMapContract:
     @pytest.mark.parametrize("n_columns", N_COLUMNS)
     def test_kernel_between_new_and_training_rows(self, n_columns):
         X, lifetime = sample(n_columns)
-        # Half of the new rows, and more with more columns, lie outside the box of the training rows.
+        # Half of the new rows, or more with more columns, lie outside the training box.
         new, _ = sample(n_columns, seed=1, low=-0.5, high=1.5)
         fitted = self.make(lifetime, n_draws=4000).fit(X)
         estimate = gram(fitted.transform(new), fitted.transform(X))

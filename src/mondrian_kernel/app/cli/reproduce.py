@@ -12,7 +12,7 @@ from mondrian_kernel.app.cli.console import Console
 
 def run(args: Namespace, console: Console) -> None:
     """Run experiments and show what became of the paper's claims."""
-    import mondrian_experiments
+    import mondrian_kernel.experiments as mondrian_experiments
 
     def progress(done: int, total: int, words: str) -> None:
         console.progress.rename(words)
