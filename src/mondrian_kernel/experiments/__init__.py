@@ -1,7 +1,6 @@
 """The experiments of the paper "The Mondrian Kernel", one module for each figure.
 
-A run first writes numbers to JSON. Figures are drawn from the JSON, and the claims of the paper are
-checked against it.
+A run writes numbers to JSON. Figures are drawn and claims are checked from the JSON.
 """
 
 from mondrian_kernel.experiments.claims import Claim, Outcome

@@ -1,7 +1,5 @@
 """Claims of the paper with what a run measured, and the page that lists them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,7 @@
 """The CPU data of the paper with its split, or synthetic data for small runs."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,8 +48,7 @@ class Split:
     @property
     def centred(self) -> FloatArray:
         """Training targets minus their mean."""
-        centred: FloatArray = self.y - self.mean
-        return centred
+        return np.subtract(self.y, self.mean)
 
     @property
     def held_out(self) -> tuple[FloatArray, FloatArray]:
@@ -81,9 +79,8 @@ def load_cpu(folder: Path | None, *, quick: bool, seed: int) -> Split:
         return stand_in(seed)
     else:
         try:
-            X, y = fetch_openml(
-                data_id=197, as_frame=False, parser="liac-arff", return_X_y=True, n_retries=0
-            )
+            options = {"as_frame": False, "parser": "liac-arff", "n_retries": 0}
+            X, y = fetch_openml(data_id=197, return_X_y=True, **options)
         except OSError as error:
             raise DataMissing(_HOW_TO_GET_IT) from error
         X, y = X.astype(np.float64), y.astype(np.float64)
@@ -93,7 +90,7 @@ def load_cpu(folder: Path | None, *, quick: bool, seed: int) -> Split:
     if quick:
         train = np.random.default_rng(seed).choice(train, _QUICK_ROWS, replace=False)
         name = f"{_QUICK_ROWS} rows of CPU"
-    return _split(name, source, X, y + 1.0, train, fold == 8, fold == 9)
+    return Split(name, source, *_parts(X, y + 1.0, train, fold == 8, fold == 9))
 
 
 def stand_in(seed: int) -> Split:
@@ -103,11 +100,9 @@ def stand_in(seed: int) -> Split:
     train = row < _QUICK_ROWS
     test = row >= _QUICK_ROWS + 200
     source = "make_friedman1 of scikit-learn, 5 inputs times 1e6, noise 1, in place of cpu_act"
-    return _split("synthetic stand-in", source, 1e6 * X, y, train, ~train & ~test, test)
+    return Split("synthetic stand-in", source, *_parts(1e6 * X, y, train, ~train & ~test, test))
 
 
-def _split(
-    name: str, source: str, X: FloatArray, y: FloatArray, *parts: NDArray[np.generic]
-) -> Split:
-    """Split into training, validation and test rows, given by their indices or masks."""
-    return Split(name, source, *(a for part in parts for a in (X[part], y[part])))
+def _parts(X: FloatArray, y: FloatArray, *rows: NDArray[np.generic]) -> Iterator[FloatArray]:
+    """Training, validation and test rows in turn, given by their indices or masks."""
+    return (a[part] for part in rows for a in (X, y))

@@ -1,7 +1,5 @@
 """Figure 6: test error on the CPU data against the non-zeros per row, with the exact kernel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,15 +26,12 @@ def compute(split: Split, quick: bool, seed: int, tick: schemes.Tick) -> dict[st
     def errors(scheme: str, seed: int) -> list[float]:
         return _errors(scheme, split, largest, seed)
 
-    def after_exact(part: float, text: str) -> None:
-        tick(0.2 + 0.8 * part, text)
-
     return {
         "lifetime": _LIFETIME,
         "alpha": _ALPHA,
         "exact_error": split.percent("test", exact.predict(split.X_test)),
         "nonzeros": {scheme: schemes.sizes(scheme, largest) for scheme in schemes.SCHEMES},
-        "test_error": schemes.repeat(errors, repetitions, seed, after_exact),
+        "test_error": schemes.repeat(errors, repetitions, seed, tick),
     }
 
 

@@ -1,7 +1,5 @@
 """One style for all figures: colours for the colour-blind, labels, plain axes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Figures 9 and 10: Mondrian kernel and Mondrian forest on the same trees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -56,8 +54,7 @@ def compute(split: Split, quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
 
 def _kernel(features: MondrianFeatures, split: Split, alpha: float) -> FloatArray:
     ridge = Ridge(alpha=alpha, fit_intercept=False, solver="cholesky")
-    weights: FloatArray = ridge.fit(features.transform(split.X), split.centred).coef_
-    return weights
+    return np.asarray(ridge.fit(features.transform(split.X), split.centred).coef_)
 
 
 def _forest(features: MondrianFeatures, split: Split) -> FloatArray:
@@ -71,9 +68,8 @@ def claims(result: dict[str, Any]) -> list[Claim]:
     best = {model: int(np.argmin(e["test"])) for model, e in errors.items()}
     least = {model: errors[model]["test"][k] for model, k in best.items()}
     at = {model: lifetimes[k] for model, k in best.items()}
-    as_good = [
-        t for t, e in zip(lifetimes, errors["kernel"]["test"], strict=True) if e <= least["forest"]
-    ]
+    is_as_good = np.array(errors["kernel"]["test"]) <= least["forest"]
+    as_good = np.array(lifetimes)[is_as_good]
     kernel, forest = (np.array(result["weights"][model]) for model in ("kernel", "forest"))
     leaf_values = forest * np.sqrt(result["trees"])
     return [

@@ -1,7 +1,5 @@
 """Figure 5: the largest error of the kernel against the non-zeros per row, for three schemes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -25,12 +23,11 @@ def compute(quick: bool, seed: int, tick: schemes.Tick) -> dict[str, Any]:
     def errors(scheme: str, seed: int) -> list[float]:
         features = schemes.make_features(scheme, _LIFETIME, largest, seed)
         Phi = sparse.csc_array(features.fit_transform(X)).toarray()
-        largest_errors = []
+        found = []
         for M in schemes.sizes(scheme, largest):
             first = Phi[:, schemes.columns_of_first(features, M)]
-            K = first @ first.T * (largest / M)
-            largest_errors.append(float(np.abs(K - exact).max()))
-        return largest_errors
+            found.append(np.abs(first @ first.T * (largest / M) - exact).max())
+        return found
 
     return {
         "lifetime": _LIFETIME,

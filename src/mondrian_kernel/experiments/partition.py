@@ -1,8 +1,6 @@
 """Figures 1 and 2: a Mondrian sample with its tree, and its restriction to a smaller box."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -26,7 +24,7 @@ _LOWER, _UPPER = [0.25, 0.2], [0.75, 0.65]
 
 def compute(quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
     """Sample the process for two figures, and many times to test its laws."""
-    n_samples = 500 if quick else 5000
+    n_samples, sides = 500 if quick else 5000, np.subtract(_UPPER, _LOWER)
     whole: list[tuple[int, float]] = []
     inner: list[tuple[int, float]] = []
     for k in range(n_samples):
@@ -35,15 +33,15 @@ def compute(quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
         sample = _sample([seed, k], _LIFETIME)
         for found, partition in ((whole, sample), (inner, sample.restrict(_LOWER, _UPPER))):
             found.append((partition.n_cells, partition.time[0]))
-    shown = _first(seed, _LIFETIME, lambda sample: _legible(sample, 0.12, 0.06))
-    wide = _first(seed, _LATER, lambda sample: _legible(sample.restrict(_LOWER, _UPPER), 0.09, 0.0))
+    # The figures show the first samples that suit a picture; the laws are tested on all samples.
+    samples = (_sample(k, _LIFETIME) for k in count(seed))
+    shown = next(p for p in samples if _legible(p, 0.12, 0.06))
+    samples = (_sample(k, _LATER) for k in count(seed))
+    wide = next(p for p in samples if _legible(p.restrict(_LOWER, _UPPER), 0.09, 0.0))
     return {
         "lifetime": _LIFETIME,
         "samples": n_samples,
-        "laws": {
-            "whole": _law(whole, np.ones(2)),
-            "inner": _law(inner, np.subtract(_UPPER, _LOWER)),
-        },
+        "laws": {"whole": _law(whole, np.ones(2)), "inner": _law(inner, sides)},
         "sample": _nodes(shown),
         "wide": _nodes(wide),
         "inner": [_LOWER, _UPPER],
@@ -56,22 +54,12 @@ def _sample(seed: int | list[int], lifetime: float) -> MondrianPartition:
     return MondrianPartition.sample([0, 0], [1, 1], lifetime, random_state=rng)
 
 
-def _first(
-    seed: int, lifetime: float, wanted: Callable[[MondrianPartition], bool]
-) -> MondrianPartition:
-    """Return the first sample that suits a picture; the laws are tested on all samples."""
-    return next(filter(wanted, (_sample(k, lifetime) for k in count(seed))))
-
-
 def _legible(sample: MondrianPartition, side: float, gap: float) -> bool:
     """Whether a sample has five cells, cuts in both columns, and room for labels."""
     sides = sample.upper - sample.lower
     gaps = np.diff(sample.cuts.time, prepend=0.0, append=sample.lifetime)
-    return (
-        sample.n_cells >= 5
-        and set(sample.cuts.dim) == {0, 1}
-        and bool(sides.min() >= side and gaps.min() >= gap)
-    )
+    enough = sample.n_cells >= 5 and set(sample.cuts.dim) == {0, 1}
+    return bool(enough and sides.min() >= side and gaps.min() >= gap)
 
 
 def _nodes(partition: MondrianPartition) -> dict[str, Any]:
@@ -105,17 +93,15 @@ def claims(result: dict[str, Any]) -> list[Claim]:
         "linear dimension",
         "inner": "The restriction to a smaller box is the Mondrian process on that box",
     }
-    return [_claim(text, result["laws"][box]) for box, text in texts.items()]
-
-
-def _claim(text: str, law: dict[str, float]) -> Claim:
-    z = (law["mean_cells"] - law["expected_cells"]) / law["standard_error"]
-    measured = {
-        "mean number of cells": law["mean_cells"],
-        "expected": law["expected_cells"],
-        "p-value of the times": law["first_cut_p_value"],
-    }
-    return Claim(text, measured, held=abs(z) < 4 and law["first_cut_p_value"] > 1e-3)
+    found = []
+    for box, text in texts.items():
+        law = result["laws"][box]
+        mean, expected = law["mean_cells"], law["expected_cells"]
+        p_value = law["first_cut_p_value"]
+        held = abs(mean - expected) < 4 * law["standard_error"] and p_value > 1e-3
+        measured = {"mean number of cells": mean, "expected": expected}
+        found.append(Claim(text, measured | {"p-value of the times": p_value}, held))
+    return found
 
 
 # --- drawing -------------------------------------------------------------------------------------

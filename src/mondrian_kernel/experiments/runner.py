@@ -1,7 +1,5 @@
 """Run experiments, write their results and figures, and the table of claims."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -115,6 +113,8 @@ def _run_one(
     with threadpool_limits(1):
         inputs = () if split is None else (split,)
         found = experiment.compute(*inputs, quick=quick, seed=seed, tick=tick)
+    modules = {"mondrian_kernel": mondrian_kernel, "numpy": np, "scikit-learn": sklearn}
+    versions = {name: module.__version__ for name, module in modules.items()}
     result = {
         "experiment": name,
         "quick": quick,
@@ -122,12 +122,7 @@ def _run_one(
         **({"data": split.name, "source": split.source} if split else {}),
         **found,
         "cpu_seconds": time.process_time() - begin,
-        "versions": {
-            "python": platform.python_version(),
-            "mondrian_kernel": mondrian_kernel.__version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
+        "versions": {"python": platform.python_version(), **versions},
     }
     path = out / "results" / f"{name}.json"
     # One line per key, because an indented list has one line per number.

@@ -1,7 +1,5 @@
 """The three feature maps of the Laplace kernel, with the same number of non-zeros per row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

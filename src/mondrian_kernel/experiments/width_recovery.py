@@ -1,7 +1,5 @@
 """Figure 7: a known kernel width is recovered on synthetic data, with its posterior."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -110,13 +108,10 @@ def draw(result: dict[str, Any]) -> dict[str, Figure]:
     figure = Figure(figsize=(5.2, 4.2), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     lifetimes, validation = result["lifetimes"], result["validation_error"]
-    for part, colour, width in (
-        ("train", COLOUR["grey"], 1.2),
-        ("validation", COLOUR["mondrian"], 2.0),
-        ("test", COLOUR["binning"], 1.2),
-    ):
-        line: dict[str, Any] = {"color": colour, "linewidth": width, "drawstyle": "steps-post"}
-        top.plot(lifetimes, result[f"{part}_error"], label=part, **line)
+    for part, key in (("train", "grey"), ("validation", "mondrian"), ("test", "binning")):
+        width = 2.0 if part == "validation" else 1.2
+        line: dict[str, Any] = {"color": COLOUR[key], "linewidth": width}
+        top.step(lifetimes, result[f"{part}_error"], where="post", label=part, **line)
     best = int(np.argmin(validation))
     chosen = lifetimes[best]
     top.vlines(chosen, 0, validation[best], COLOUR["mondrian"], "dashed", linewidth=1.2)

@@ -1,7 +1,5 @@
 """Figure 8: time to a good kernel width, by one path for all widths or by a search over widths."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable
@@ -69,8 +67,8 @@ def compute(split: Split, quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
             evaluate = _rival(scheme, learner, split, alpha, n_nonzeros, seed)
             traces[scheme] = search(evaluate, mean_error, _EVALUATIONS, step)
         learners[learner] = {"alpha": alpha, "traces": traces}
-    settings = {"nonzeros": n_nonzeros, "delta2": _DELTA2, "mean_error": mean_error}
-    return {**settings, "learners": learners}
+    sizes = {"nonzeros": n_nonzeros, "delta2": _DELTA2}
+    return {**sizes, "mean_error": mean_error, "learners": learners}
 
 
 def _compile(split: Split, seed: int) -> None:
@@ -97,20 +95,18 @@ class _Clock:
         self.done.append(done)
         self.seconds.append(time.process_time() - self.begin)
 
-    def trace(
-        self, split: Split, path: LifetimePath | SgdPath, squared_error: FloatArray | None
-    ) -> Trace:
+    def trace(self, split: Split, path: LifetimePath | SgdPath, mse: FloatArray | None) -> Trace:
         """Errors in percent, each with the time of the first report that includes it."""
         if not path.complete:  # the path swallows an interrupt
             raise KeyboardInterrupt
-        assert squared_error is not None
+        assert mse is not None
         # The path after every cut counts cuts, and has one point before the first cut.
-        extra = squared_error.size - self.done[-1]
-        report = np.searchsorted(self.done, np.arange(1, squared_error.size + 1) - extra)
+        extra = mse.size - self.done[-1]
+        report = np.searchsorted(self.done, np.arange(1, mse.size + 1) - extra)
         return {
             "seconds": np.array(self.seconds)[report].tolist(),
             "lifetime": path.lifetimes.tolist(),
-            "error": (100 * np.sqrt(squared_error / np.mean(split.y_validation**2))).tolist(),
+            "error": (100 * np.sqrt(mse / np.mean(split.y_validation**2))).tolist(),
         }
 
 
