@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel
 
 FALSE_ALARM = 1e-6
-DIMS = (1, 2, 5)
+N_COLUMNS = (1, 2, 5)
 
 
 def bernstein_tolerance(variance, spread, n_draws, n_entries):
@@ -41,10 +41,10 @@ def bernstein_tolerance(variance, spread, n_draws, n_entries):
     return linear + np.sqrt(linear**2 + 2 * variance * log_term / n_draws)
 
 
-def sample(n_dims, n_rows=25, seed=0, low=0.0, high=1.0):
+def sample(n_columns, n_rows=25, seed=0, low=0.0, high=1.0):
     """Return rows uniform in a cube, and a lifetime at which a typical kernel value is 1/e."""
-    rows = np.random.default_rng([seed, n_dims]).uniform(low, high, size=(n_rows, n_dims))
-    return rows, 3.0 / n_dims
+    rows = np.random.default_rng([seed, n_columns]).uniform(low, high, size=(n_rows, n_columns))
+    return rows, 3.0 / n_columns
 
 
 def dense(Phi):
@@ -93,26 +93,26 @@ class FeatureMapContract:
             f"is right, and {np.mean(excess > 0):.0%} of the entries are as bad"
         )
 
-    @pytest.mark.parametrize("n_dims", DIMS)
-    def test_kernel_of_training_rows(self, n_dims):
-        X, lifetime = sample(n_dims)
+    @pytest.mark.parametrize("n_columns", N_COLUMNS)
+    def test_kernel_of_training_rows(self, n_columns):
+        X, lifetime = sample(n_columns)
         Phi = self.make(lifetime, n_draws=4000).fit_transform(X)
         self.assert_kernel(gram(Phi, Phi), laplacian_kernel(X, gamma=lifetime), 4000)
 
-    @pytest.mark.parametrize("n_dims", DIMS)
-    def test_kernel_between_new_and_training_rows(self, n_dims):
-        X, lifetime = sample(n_dims)
-        # Half of the new rows, and more in more dims, lie outside the box of the training rows.
-        new, _ = sample(n_dims, seed=1, low=-0.5, high=1.5)
+    @pytest.mark.parametrize("n_columns", N_COLUMNS)
+    def test_kernel_between_new_and_training_rows(self, n_columns):
+        X, lifetime = sample(n_columns)
+        # Half of the new rows, or more with more columns, lie outside the training box.
+        new, _ = sample(n_columns, seed=1, low=-0.5, high=1.5)
         fitted = self.make(lifetime, n_draws=4000).fit(X)
         estimate = gram(fitted.transform(new), fitted.transform(X))
         self.assert_kernel(estimate, laplacian_kernel(new, X, gamma=lifetime), 4000)
 
-    @pytest.mark.parametrize("n_dims", DIMS)
-    def test_kernel_is_unbiased(self, n_dims):
+    @pytest.mark.parametrize("n_columns", N_COLUMNS)
+    def test_kernel_is_unbiased(self, n_columns):
         """The mean over seeds, where a bias shows that hides in the noise of one map."""
-        X, lifetime = sample(n_dims, n_rows=12)
-        new, _ = sample(n_dims, n_rows=12, seed=1, low=-0.5, high=1.5)
+        X, lifetime = sample(n_columns, n_rows=12)
+        new, _ = sample(n_columns, n_rows=12, seed=1, low=-0.5, high=1.5)
         rows = np.vstack([X, new])
         n_seeds, n_draws = 20, 2000
         total = np.zeros((24, 12))
@@ -161,13 +161,13 @@ class FeatureMapContract:
         assert ((Psi.data > 0) & (Psi.data <= n_draws**-0.5 * (1 + 1e-12))).all()
         assert (Phi.getnnz(axis=0) > 0).all(), "a column that no training row uses"
 
-    @pytest.mark.parametrize("kind", ["one row", "equal rows", "constant dim", "many dims"])
+    @pytest.mark.parametrize("kind", ["one row", "equal rows", "constant column", "many columns"])
     def test_degenerate_shapes(self, kind):
         X = {
             "one row": np.array([[0.3, -2.0]]),
             "equal rows": np.full((6, 2), 0.7),
-            "constant dim": np.column_stack([np.linspace(0.0, 1.0, 9), np.full(9, 5.0)]),
-            "many dims": np.random.default_rng(0).normal(size=(8, 200)),
+            "constant column": np.column_stack([np.linspace(0.0, 1.0, 9), np.full(9, 5.0)]),
+            "many columns": np.random.default_rng(0).normal(size=(8, 200)),
         }[kind]
         Phi = dense(self.make(lifetime=2.0).fit_transform(X))
         assert np.isfinite(Phi).all()
@@ -200,11 +200,11 @@ class FeatureMapContract:
         self.make(lifetime).fit_transform(X)
         assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
-    @pytest.mark.parametrize("n_dims", DIMS)
+    @pytest.mark.parametrize("n_columns", N_COLUMNS)
     @pytest.mark.parametrize("batch", [1, 2, 7])
-    def test_batches_equal_all_at_once(self, n_dims, batch):
-        X, lifetime = sample(n_dims)
-        new, _ = sample(n_dims, n_rows=40, seed=1, low=-0.5, high=1.5)
+    def test_batches_equal_all_at_once(self, n_columns, batch):
+        X, lifetime = sample(n_columns)
+        new, _ = sample(n_columns, n_rows=40, seed=1, low=-0.5, high=1.5)
         fitted = self.make(lifetime).fit(X)
         parts = [dense(fitted.transform(new[i : i + batch])) for i in range(0, len(new), batch)]
         assert_array_equal(np.vstack(parts), dense(fitted.transform(new)))

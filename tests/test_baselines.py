@@ -9,12 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from feature_map_contract import FeatureMapContract, assert_same, gram, sample
-from mondrian_kernel.baselines import (
-    LaplaceFourierFeatures,
-    RandomBinningFeatures,
-    binning,
-    numbering,
-)
+from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures, binning
 from scikit_learn_checks import assert_all_run_and_pass
 
 
@@ -112,16 +107,16 @@ def cells_one_row_at_a_time(fitted, X):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("n_dims", "lifetime"), [(1, 5.0), (3, 2.0), (30, 0.1), (30, 20.0)])
-def test_binning_equals_a_dictionary_of_tuples(n_dims, lifetime, seed):
+@pytest.mark.parametrize(("n_columns", "lifetime"), [(1, 5.0), (3, 2.0), (30, 0.1), (30, 20.0)])
+def test_binning_equals_a_dictionary_of_tuples(n_columns, lifetime, seed):
     """No two cells share a column, no cell has two, unknown cells have none.
 
-    At 30 dims and lifetime 20 the number of cells exceeds 2⁶⁴, and the codes are renumbered.
+    With 30 columns and lifetime 20 the number of cells exceeds 2⁶⁴, and the codes are renumbered.
     """
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, n_dims))
+    X = rng.normal(size=(40, n_columns))
     new = np.vstack(
-        [X[:20] + 0.01 * rng.normal(size=(20, n_dims)), 3 * rng.normal(size=(20, n_dims))]
+        [X[:20] + 0.01 * rng.normal(size=(20, n_columns)), 3 * rng.normal(size=(20, n_columns))]
     )
     fitted = RandomBinningFeatures(lifetime, 15, random_state=seed).fit(X)
 
@@ -148,7 +143,7 @@ def test_binning_renumbers_before_64_bits_run_out(monkeypatch):
     new, _ = sample(5, n_rows=30, seed=1, low=-0.2, high=1.2)
     at_once = RandomBinningFeatures(10.0, 20, random_state=0).fit(X)
     expected = at_once.transform(new)
-    monkeypatch.setattr(numbering, "_INT64_MAX", len(X) * int(at_once.n_bins_.max()))
+    monkeypatch.setattr(binning, "_INT64_MAX", len(X) * int(at_once.n_bins_.max()))
     stepwise = RandomBinningFeatures(10.0, 20, random_state=0).fit(X)
     assert len(stepwise._codes_indptr) > len(at_once._codes_indptr)
     assert_same(stepwise.transform(new), expected)
@@ -191,7 +186,7 @@ def test_binning_widths_have_mean_two_over_lifetime():
     [([[0.0], [1e300]], 1.0), ([[-1.7e308], [1.7e308]], 1.0), ([[0.0], [1.0]], 1e308)],
 )
 def test_binning_too_many_bins_names_the_remedy(X, lifetime):
-    with pytest.raises(ValueError, match=r"dim 0 of X.*scale X or lower the lifetime"):
+    with pytest.raises(ValueError, match=r"column 0 of X.*scale X or lower the lifetime"):
         RandomBinningFeatures(lifetime, random_state=0).fit(X)
 
 

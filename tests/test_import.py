@@ -1,7 +1,11 @@
 """Importing the package is cheap: what is heavy comes when it is first used."""
 
+import ast
+import os
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +34,8 @@ def test_names_do_not_import_numba():
 def test_numba_is_imported_by_the_first_fit():
     code = """
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 from mondrian_kernel import MondrianFeatures
 features = MondrianFeatures()
 assert "numba" not in sys.modules
@@ -51,3 +57,52 @@ def test_unknown_names_are_refused():
 
 def test_version():
     assert mondrian_kernel.__version__.count(".") == 2
+
+
+def imports_for_type_checkers():
+    """Names imported under TYPE_CHECKING, with their modules."""
+    (block,) = [
+        node
+        for node in ast.parse(Path(mondrian_kernel.__file__).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    return {
+        alias.name: node.module.removeprefix("mondrian_kernel.")
+        for node in block.body
+        for alias in node.names
+    }
+
+
+def test_type_checkers_see_the_names_that_are_imported_on_use():
+    assert imports_for_type_checkers() == mondrian_kernel._HOME
+    assert mondrian_kernel.__all__ == sorted(mondrian_kernel._HOME)
+
+
+def test_no_private_module_is_public():
+    assert not [
+        name for name in dir(mondrian_kernel) if name.startswith("_") and name != "__version__"
+    ]
+
+
+@pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is not installed")
+def test_mypy_knows_every_name_and_no_other(tmp_path):
+    """A public name has its own type; an unknown name is an error, not Any."""
+    names = mondrian_kernel.__all__
+    code = "import mondrian_kernel\n"
+    code += "".join(f"reveal_type(mondrian_kernel.{name})\n" for name in [*names, "Mondrain"])
+    script = tmp_path / "use.py"
+    script.write_text(code)
+    source = str(Path(mondrian_kernel.__file__).parents[1])
+    options = ("--follow-imports=silent", "--ignore-missing-imports", "--no-incremental")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MYPYPATH": source},
+        cwd=tmp_path,
+        check=False,
+    )
+    revealed = [line for line in done.stdout.splitlines() if "Revealed type" in line]
+    assert len(revealed) == len(names) + 1, done.stdout + done.stderr
+    assert not [line for line in revealed[:-1] if '"Any"' in line]
+    assert 'Module has no attribute "Mondrain"' in done.stdout

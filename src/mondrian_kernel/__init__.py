@@ -1,12 +1,29 @@
 """The Mondrian kernel: Laplace-kernel learning with every kernel width at once.
 
-Names are imported when they are first used, so that importing the package costs nothing.
+Names are imported when they are first used, so that importing the package is fast. Type checkers
+and editors read the imports below instead.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "LaplaceFourierFeatures",
+    "LifetimePath",
+    "MondrianFeatures",
+    "MondrianForestClassifier",
+    "MondrianForestRegressor",
+    "MondrianKernelClassifier",
+    "MondrianKernelRegressor",
+    "MondrianPartition",
+    "RandomBinningFeatures",
+    "lifetime_path",
+    "load",
+    "save",
+    "sgd_path",
+]
 
 _HOME = {
     "LaplaceFourierFeatures": "baselines",
@@ -24,14 +41,25 @@ _HOME = {
     "save": "persistence",
     "sgd_path": "paths",
 }
+"""Module of each public name; the same as in the imports for type checkers."""
 
-__all__ = sorted(_HOME)
+if TYPE_CHECKING:
+    from mondrian_kernel._path.result import LifetimePath
+    from mondrian_kernel._path.ridge_path import lifetime_path
+    from mondrian_kernel._path.sgd_path import sgd_path
+    from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
+    from mondrian_kernel.classifier import MondrianKernelClassifier
+    from mondrian_kernel.features import MondrianFeatures
+    from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
+    from mondrian_kernel.partition import MondrianPartition
+    from mondrian_kernel.persistence import load, save
+    from mondrian_kernel.regressor import MondrianKernelRegressor
+else:
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _HOME:
+            return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

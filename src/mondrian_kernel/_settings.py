@@ -173,6 +173,10 @@ STREAM_TREES = 100
 
 # --- faces: features, baselines, partition, plotting, persistence -------------------------------
 
+# Bytes. A partition of a box that is expected to need more memory is refused before it starts: at
+# two columns this is 8.4 million cells, more than any picture or test uses.
+PARTITION_MAX_BYTES = 2**30
+
 
 # --- dask ---------------------------------------------------------------------------------------
 

@@ -1,13 +1,12 @@
 """The experiments of the paper are run and their claims told."""
 
 import json
-import sys
-import types
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from mondrian_kernel import experiments
 from mondrian_kernel.app.main import main
 
 
@@ -44,9 +43,7 @@ def asked(monkeypatch):
             Outcome("second", skipped="no data"),
         ]
 
-    module = types.ModuleType("mondrian_experiments")
-    module.run = run
-    monkeypatch.setitem(sys.modules, "mondrian_experiments", module)
+    monkeypatch.setattr(experiments, "run", run)
     return asked
 
 
@@ -75,6 +72,6 @@ def test_ctrl_c_says_what_is_kept(asked, monkeypatch, capsys):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["mondrian_experiments"], "run", interrupted)
+    monkeypatch.setattr(experiments, "run", interrupted)
     assert main(["reproduce"]) == 1
     assert "Stopped; finished experiments are in reproduced." in capsys.readouterr().err

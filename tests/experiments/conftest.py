@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from matplotlib import rcParams
 
-import mondrian_experiments
+from mondrian_kernel import experiments
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def quick_run(tmp_path_factory):
     before, progress = dict(rcParams), []
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MONDRIAN_KERNEL_DATA", raising=False)
-        outcomes = mondrian_experiments.run(
+        outcomes = experiments.run(
             out=out, quick=True, progress=lambda *report: progress.append(report)
         )
     results = {

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-import mondrian_experiments
-from mondrian_experiments import cpu_data
-from mondrian_experiments.cpu_data import DataMissing, load_cpu
+from mondrian_kernel import experiments
+from mondrian_kernel.experiments import cpu_data
+from mondrian_kernel.experiments.cpu_data import DataMissing, load_cpu
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_online(offline, monkeypatch):
 
 @pytest.mark.usefixtures("offline")
 def test_without_it_the_experiment_is_skipped(tmp_path):
-    (outcome,) = mondrian_experiments.run(["cpu-error"], out=tmp_path)
+    (outcome,) = experiments.run(["cpu-error"], out=tmp_path)
     assert "MONDRIAN_KERNEL_DATA" in outcome.skipped
     assert outcome.claims == outcome.files == []
     assert not list((tmp_path / "results").iterdir())

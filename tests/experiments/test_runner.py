@@ -4,21 +4,21 @@ import os
 
 import pytest
 
-import mondrian_experiments
-from mondrian_experiments import kernel_error, width_search
+from mondrian_kernel import experiments
+from mondrian_kernel.experiments import kernel_error, width_search
 
 
 def test_unknown_names_are_refused_before_anything_is_written(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(ValueError, match=r"no experiment 'figure-1'.*kernel-error"):
-        mondrian_experiments.run(["partition", "figure-1"], out=out, quick=True)
+        experiments.run(["partition", "figure-1"], out=out, quick=True)
     assert not out.exists()
 
 
 def test_matplotlib_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"mondrian-kernel\[plot\]"):
-        mondrian_experiments.run(["partition"], out=tmp_path / "out", quick=True)
+        experiments.run(["partition"], out=tmp_path / "out", quick=True)
     assert not (tmp_path / "out").exists()
 
 
@@ -28,12 +28,10 @@ def test_interrupt_keeps_what_is_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(kernel_error, "compute", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        mondrian_experiments.run(["partition", "kernel-error"], out=tmp_path, quick=True)
+        experiments.run(["partition", "kernel-error"], out=tmp_path, quick=True)
     names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert names == {
-        "README.md", "partition.json", "partition.png", "partition.svg", "restriction.png",
-        "restriction.svg",
-    }  # fmt: skip
+    figures = {f"{name}.{kind}" for name in ("partition", "restriction") for kind in ("png", "svg")}
+    assert names == {"README.md", "partition.json", *figures}
     assert "| partition, small sizes |" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
@@ -50,15 +48,15 @@ def test_interrupt_within_a_path_is_not_taken_for_its_end(tmp_path, monkeypatch,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        mondrian_experiments.run([name], out=tmp_path, quick=True, progress=progress)
+        experiments.run([name], out=tmp_path, quick=True, progress=progress)
     assert not list((tmp_path / "results").iterdir())
 
 
 def test_table_is_put_between_the_markers_and_keeps_other_rows(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text("# Mine\n<!-- claims -->\nold\n<!-- end -->\nafter\n")
-    mondrian_experiments.run(["kernel-error"], out=tmp_path, quick=True)
-    mondrian_experiments.run(["partition"], out=tmp_path, quick=True)
+    experiments.run(["kernel-error"], out=tmp_path, quick=True)
+    experiments.run(["partition"], out=tmp_path, quick=True)
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("# Mine\n<!-- claims -->\n|")
     assert text.endswith("<!-- end -->\nafter\n")
@@ -67,7 +65,7 @@ def test_table_is_put_between_the_markers_and_keeps_other_rows(tmp_path):
 
 
 def test_a_file_is_whole_or_the_old_one(tmp_path, monkeypatch):
-    mondrian_experiments.run(["kernel-error"], out=tmp_path, quick=True)
+    experiments.run(["kernel-error"], out=tmp_path, quick=True)
     path = tmp_path / "results" / "kernel-error.json"
     before = path.read_bytes()
 
@@ -77,7 +75,7 @@ def test_a_file_is_whole_or_the_old_one(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full_disk)
         with pytest.raises(OSError, match="no space left"):
-            mondrian_experiments.run(["kernel-error"], out=tmp_path, quick=True, seed=1)
+            experiments.run(["kernel-error"], out=tmp_path, quick=True, seed=1)
     assert path.read_bytes() == before
     assert not list(tmp_path.rglob("*.part"))
 
@@ -86,7 +84,7 @@ def test_same_seed_same_result(tmp_path):
     texts = []
     for k, seed in enumerate((3, 3, 4)):
         out = tmp_path / str(k)
-        mondrian_experiments.run(["kernel-error"], out=out, quick=True, seed=seed)
+        experiments.run(["kernel-error"], out=out, quick=True, seed=seed)
         lines = (out / "results" / "kernel-error.json").read_text().splitlines()
         texts.append([x for x in lines if "cpu_seconds" not in x and '"seed"' not in x])
     assert texts[0] == texts[1] != texts[2]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
-from mondrian_kernel.partition import MondrianPartition, checks
+from mondrian_kernel.partition import MondrianPartition, box_tree
 
 COLUMNS = ("parent", "left", "right", "dim", "loc", "time", "lower", "upper")
 
@@ -221,7 +221,7 @@ def test_pickle(partition):
 
 def test_repr(partition):
     assert repr(partition) == (
-        f"MondrianPartition(n_cells={partition.n_cells}, n_dims=2, lifetime=4.0)"
+        f"MondrianPartition(n_cells={partition.n_cells}, n_columns=2, lifetime=4.0)"
     )
 
 
@@ -269,13 +269,15 @@ def test_bad_box_is_refused(partition, lower, upper, message):
 
 
 def test_boxes_that_are_not_nested_are_refused(partition):
-    with pytest.raises(ValueError, match=r"cannot restrict: in dim 1, \[-1.5, 0.0\] does not lie"):
+    with pytest.raises(
+        ValueError, match=r"cannot restrict: in column 1, \[-1.5, 0.0\] does not lie"
+    ):
         partition.restrict([0, -1.5], [1, 0])
-    with pytest.raises(ValueError, match=r"cannot extend: in dim 0, \[0.0, 2.0\] does not lie"):
+    with pytest.raises(ValueError, match=r"cannot extend: in column 0, \[0.0, 2.0\] does not lie"):
         partition.extend([0, -1], [1, 0])
-    with pytest.raises(ValueError, match=r"has 1 dim\(s\), the larger box 2"):
+    with pytest.raises(ValueError, match=r"has 1 column\(s\), the larger box 2"):
         partition.restrict([0], [1])
-    with pytest.raises(ValueError, match=r"has 2 dim\(s\), the larger box 3"):
+    with pytest.raises(ValueError, match=r"has 2 column\(s\), the larger box 3"):
         partition.extend([0, -1, 0], [2, 0, 0])
 
 
@@ -298,16 +300,19 @@ def test_memory_of_a_partition_is_what_the_limit_counts(partition):
         MondrianPartition.sample([0, 0], [1, 1], 1e9)
     allowed = int(str(refusal.value).split("more than the ")[1].split()[0].replace(",", ""))
     node_bytes = n_bytes / partition.dim.size
-    assert allowed * 2 * node_bytes == pytest.approx(checks.MAX_BYTES, rel=1e-3)
+    assert allowed * 2 * node_bytes == pytest.approx(box_tree.PARTITION_MAX_BYTES, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1.0, -0.5], [1.0, 0.5]], r"row 1 of X is outside the box: in dim 1, 0.5 is not in"),
-        ([[1.0, -0.5], [1.0, -0.5], [np.nan, 0]], "row 2 of X is outside the box: in dim 0, nan"),
-        ([[-np.inf, -0.5]], "row 0 of X is outside the box: in dim 0, -inf"),
-        ([[1.0]], r"X has 1 column\(s\), but the box has 2 dim\(s\)"),
+        ([[1.0, -0.5], [1.0, 0.5]], r"row 1 of X is outside the box: in column 1, 0.5 is not in"),
+        (
+            [[1.0, -0.5], [1.0, -0.5], [np.nan, 0]],
+            "row 2 of X is outside the box: in column 0, nan",
+        ),
+        ([[-np.inf, -0.5]], "row 0 of X is outside the box: in column 0, -inf"),
+        ([[1.0]], r"X has 1 column\(s\), but the box has 2"),
         ([1.0, -0.5], r"X must have 2 dimension\(s\), got shape \(2,\)"),
         ([["1", "2"]], "X must hold real numbers"),
     ],
@@ -334,7 +339,7 @@ def boxes(draw, elements):
 @settings(deadline=None, max_examples=200)
 @given(st.lists(ANY_FLOAT, max_size=3), st.lists(ANY_FLOAT, max_size=3), ANY_FLOAT, SEED)
 def test_any_numbers_give_a_partition_or_a_value_error(lower, upper, lifetime, seed):
-    with mock.patch.object(checks, "MAX_BYTES", 2**20), suppress(ValueError):
+    with mock.patch.object(box_tree, "PARTITION_MAX_BYTES", 2**20), suppress(ValueError):
         assert_valid(MondrianPartition.sample(lower, upper, lifetime, random_state=seed))
 
 
@@ -342,7 +347,7 @@ def test_any_numbers_give_a_partition_or_a_value_error(lower, upper, lifetime, s
 @given(ANY_ARRAY, ANY_ARRAY)
 def test_any_arrays_give_a_partition_or_a_value_error(a, b):
     square = MondrianPartition.sample([-2, -2], [2, 2], 0.5, random_state=0)
-    with mock.patch.object(checks, "MAX_BYTES", 2**20):
+    with mock.patch.object(box_tree, "PARTITION_MAX_BYTES", 2**20):
         for use in (
             partial(MondrianPartition.sample, lifetime=0.5),
             square.restrict,

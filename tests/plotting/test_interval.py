@@ -22,7 +22,7 @@ def test_sorted_by_prediction():
     assert_array_equal(display.inside_.get_offsets(), [[1, 1.0], [3, 2.0]])
     assert_array_equal(display.outside_.get_offsets(), [[0, 3.0], [2, 5.0]])
     assert "50.0 %" in display.ax_.get_title()
-    assert "asked" not in display.ax_.get_title()
+    assert "requested" not in display.ax_.get_title()
 
 
 def test_against_x():
@@ -30,13 +30,13 @@ def test_against_x():
     display = IntervalDisplay.from_predictions(Y_TRUE, Y_PRED, INTERVAL, x=x, coverage=0.8)
     assert_array_equal(display.line_.get_xdata(), np.sort(x))
     assert_array_equal(display.line_.get_ydata(), [2.0, 0.0, 1.5, 3.0])
-    assert "80 % were asked for" in display.ax_.get_title()
+    assert "80 % requested" in display.ax_.get_title()
 
 
-@pytest.mark.parametrize("n_dims", [1, 2])
-def test_from_estimator(n_dims):
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_from_estimator(n_columns):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.uniform(size=(120, n_dims)), columns=["a", "b"][:n_dims])
+    X = pd.DataFrame(rng.uniform(size=(120, n_columns)), columns=["a", "b"][:n_columns])
     y = np.sin(6 * X["a"]) + 0.1 * rng.normal(size=120)
     model = MondrianKernelRegressor(n_estimators=50, random_state=0).fit(X[:60], y[:60])
     display = IntervalDisplay.from_estimator(model, X[60:], y[60:], coverage=0.8)
@@ -44,8 +44,9 @@ def test_from_estimator(n_dims):
     assert_allclose(display.interval, interval)
     inside = (interval[:, 0] <= y[60:]) & (y[60:] <= interval[:, 1])
     assert display.covered == np.mean(inside)
-    if n_dims == 1:
+    if n_columns == 1:
         assert_array_equal(display.x, X["a"][60:])
+        assert display.ax_.get_xlabel() == "a"
     else:
         assert display.x is None
     display.figure_.canvas.draw()

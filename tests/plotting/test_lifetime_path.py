@@ -79,11 +79,13 @@ def test_lifetime_zero_has_no_place_on_the_axis():
 
 @pytest.mark.parametrize(
     "model",
-    [MondrianKernelRegressor(n_estimators=20, random_state=0),
-     MondrianForestRegressor(n_estimators=20, random_state=0),
-     MondrianKernelClassifier(n_estimators=20, random_state=0)],
+    [
+        MondrianKernelRegressor(n_estimators=20, random_state=0),
+        MondrianForestRegressor(n_estimators=20, random_state=0),
+        MondrianKernelClassifier(n_estimators=20, random_state=0),
+    ],
     ids=lambda model: type(model).__name__,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("alphas", ["best", "all"])
 def test_every_model_with_a_path(model, alphas):
     with warnings.catch_warnings():
@@ -130,3 +132,21 @@ def test_bad_input(path):
     with pytest.raises(ValueError, match="criterion='evidence' is not on this path"):
         LifetimePathDisplay.from_path(without, criterion="evidence")
     assert plt.get_fignums() == []
+
+
+def test_legend_covers_no_curve():
+    """The error falls and the number of cells, in other axes, rises to the upper right."""
+    lifetimes = np.geomspace(0.1, 10.0, 30)
+    display = LifetimePathDisplay(
+        lifetimes=lifetimes,
+        n_cells=np.geomspace(100, 5000, 30).astype(np.int64),
+        values=np.exp(-lifetimes)[:, None],
+        value_name="error",
+        best_lifetime=29,
+        best_alphas=np.zeros(30, np.intp),
+    ).plot()
+    display.figure_.canvas.draw()
+    box = display.ax_.get_legend().get_window_extent()
+    for line in (*display.lines_, display.cells_line_):
+        drawn = line.get_transform().transform_path(line.get_path())
+        assert not drawn.intersects_bbox(box, filled=False)

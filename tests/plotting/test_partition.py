@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures, MondrianPartition
 from mondrian_kernel.plotting import PartitionDisplay
-from mondrian_kernel.plotting.tree_cells import tree_partition
+from mondrian_kernel.plotting.partition import tree_partition
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(60, 2))
@@ -111,9 +111,9 @@ class TestTree:
         assert np.all(joins[:, 0, 0] < lives[cut, 0, 0])
         assert np.all(lives[cut, 0, 0] < joins[:, 1, 0])
 
-    @pytest.mark.parametrize("n_dims", [1, 3, 12])
-    def test_any_number_of_dims(self, n_dims):
-        box = MondrianPartition.sample([0] * n_dims, [1] * n_dims, 0.4, random_state=0)
+    @pytest.mark.parametrize("n_columns", [1, 3, 12])
+    def test_any_number_of_columns(self, n_columns):
+        box = MondrianPartition.sample([0] * n_columns, [1] * n_columns, 0.4, random_state=0)
         display = PartitionDisplay(partition=box).plot_tree()
         display.figure_.canvas.draw()
 
@@ -126,11 +126,11 @@ class TestTree:
 
 def test_bad_input():
     cube = MondrianPartition.sample([0] * 3, [1] * 3, 1.0, random_state=0)
-    with pytest.raises(ValueError, match="Cells of 3 dims cannot be drawn"):
+    with pytest.raises(ValueError, match="Cells of 3 columns cannot be drawn"):
         PartitionDisplay.from_partition(cube)
     with pytest.raises(ValueError, match="colors must be"):
         PartitionDisplay.from_partition(PARTITION, colors="red")
-    with pytest.raises(ValueError, match="tree=6 is none of the 6 trees"):
+    with pytest.raises(ValueError, match="tree=6 is not one of the 6 trees"):
         PartitionDisplay.from_features(FEATURES, tree=6)
     with pytest.raises(ValueError, match="lies outside"):
         PartitionDisplay.from_features(FEATURES, lifetime=5.0)

@@ -90,7 +90,7 @@ def demo(args: Namespace, console: Console) -> None:
 
 def reproduce(args: Namespace, console: Console) -> None:
     """Run the experiments of the paper and compare its claims with the results."""
-    import mondrian_experiments
+    from mondrian_kernel import experiments
 
     def progress(done: int, total: int, words: str) -> None:
         console.progress.rename(words)
@@ -98,7 +98,7 @@ def reproduce(args: Namespace, console: Console) -> None:
 
     console.progress.stage("starting")
     try:
-        outcomes = mondrian_experiments.run(
+        outcomes = experiments.run(
             None if args.names == ["all"] else args.names,
             data=None if args.data is None else Path(args.data),
             out=Path(args.out),

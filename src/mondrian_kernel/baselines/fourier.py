@@ -1,4 +1,4 @@
-"""Random Fourier features of the Laplace kernel."""
+"""Random Fourier features of the Laplace kernel, and the checks that its random features share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,32 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._typing import FloatArray
 
+Seed = int | np.random.RandomState | None
 
-class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+
+class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Checks of parameters and rows that random features of the Laplace kernel share."""
+
+    lifetime: float
+    random_state: Seed
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def _training_rows(self, X: ArrayLike) -> tuple[FloatArray, np.random.RandomState]:
+        """Validate the rows given to ``fit``, and return a generator with them."""
+        rows: FloatArray = validate_data(self, X, dtype=np.float64)
+        return rows, check_random_state(self.random_state)
+
+    def _new_rows(self, X: ArrayLike) -> FloatArray:
+        """Validate the rows given to ``transform``."""
+        check_is_fitted(self)
+        rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        return rows
+
+
+class LaplaceFourierFeatures(LaplaceFeatures):
     r"""Random Fourier features of the Laplace kernel.
 
     .. math::
@@ -29,16 +53,16 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                                    \sin(\omega_1^T x), \ldots, \sin(\omega_{C/2}^T x)],
         \qquad \omega_{id} \sim \text{Cauchy}(0, \lambda) \text{ independent}
 
-    The Cauchy law is the Fourier transform of the Laplace kernel, coordinate by coordinate, so
-    :math:`E[\phi(x)^T \phi(x')] = \exp(-\lambda \|x - x'\|_1)` in any number of dims; cosine and
-    sine of the same frequency make :math:`\|\phi(x)\| = 1` exactly [1]_.
+    The Cauchy distribution is the Fourier transform of the Laplace kernel in each column. So
+    :math:`E[\phi(x)^T \phi(x')] = \exp(-\lambda \|x - x'\|_1)` for any number of columns. A cosine
+    and a sine of the same frequency make :math:`\|\phi(x)\| = 1` exactly [1]_.
 
     Parameters
     ----------
     lifetime : float, default=1.0
         Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
     n_components : int, default=100
-        Number of features C: a cosine and a sine for each of C/2 frequencies. If C is odd the last
+        Number of features C: a cosine and a sine for each of C/2 frequencies. If C is odd, the last
         feature is a cosine with a random shift, and :math:`\|\phi(x)\|` is 1 only on average.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies; an int gives the same features at every fit.
@@ -48,11 +72,11 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     frequencies_ : ndarray of shape ((n_components + 1) // 2, n_features_in_)
         The frequencies ω.
     shift_ : float
-        Shift of the last cosine where ``n_components`` is odd.
+        Shift of the last cosine if ``n_components`` is odd.
     n_features_in_ : int
-        Number of dims D seen in ``fit``.
+        Number of columns of ``X`` in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the dims, when ``X`` has names that are all strings.
+        Names of the columns, if ``X`` has names that are all strings.
 
     See Also
     --------
@@ -78,13 +102,12 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "lifetime": [Interval(Real, 0, None, closed="left")],
+        **LaplaceFeatures._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
-        self, lifetime: float = 1.0, n_components: int = 100, *, random_state: Any = None
+        self, lifetime: float = 1.0, n_components: int = 100, *, random_state: Seed = None
     ) -> None:
         self.lifetime = lifetime
         self.n_components = n_components
@@ -92,7 +115,7 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the frequencies; of the data only the number of dims counts.
+        """Draw the frequencies. Only the number of columns of ``X`` is used.
 
         Parameters
         ----------
@@ -104,10 +127,9 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Returns
         -------
         LaplaceFourierFeatures
-            Itself, fitted.
+            The fitted transformer.
         """
-        rows: FloatArray = validate_data(self, X, dtype=np.float64)
-        rng = check_random_state(self.random_state)
+        rows, rng = self._training_rows(X)
         draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
         with np.errstate(over="ignore"):
             self.frequencies_: FloatArray = self.lifetime * draws
@@ -121,18 +143,17 @@ class LaplaceFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, seen in ``fit`` or new.
+            Rows, from ``fit`` or new.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            First all cosines, then all sines, the shifted cosine last, times √(2/C). A row's
-            features do not depend on the rows beside it.
+            All cosines, then all sines, then the shifted cosine, times √(2/C). The features of a
+            row do not depend on the other rows.
         """
-        check_is_fitted(self)
-        rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        # Not a BLAS product: that rounds a row differently in batches of different size, and a
-        # Cauchy frequency can be large enough for the cosine to show it. The cosines cost more.
+        rows = self._new_rows(X)
+        # A BLAS product would round a row differently in batches of different size, and with a
+        # large Cauchy frequency the cosine would differ. The cosines take longer anyway.
         with np.errstate(over="ignore", invalid="ignore"):
             phases = np.einsum("nd,kd->nk", rows, self.frequencies_)
         if not np.isfinite(phases).all():

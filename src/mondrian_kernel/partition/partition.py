@@ -1,4 +1,4 @@
-"""A sample of the Mondrian process on a box, and what can be done with it."""
+"""A sample of the Mondrian process on a box: stop, restrict and extend it, locate points."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.partition.checks import (
+from mondrian_kernel.partition.box_tree import (
+    BoxTree,
+    Level,
+    Seed,
     check_box,
-    check_lifetime,
     check_nested,
     check_points,
     check_size,
+    extended_levels,
+    first_crossing,
+    restricted_levels,
 )
-from mondrian_kernel.partition.conditional import Seed, extended
-from mondrian_kernel.partition.crossing import first_crossing, restricted
-from mondrian_kernel.partition.tree import BoxTree
 
 
-class Cuts(NamedTuple):
-    """The cuts of a partition, in time order: ``time``, ``dim`` and ``loc`` of each."""
+class BoxCuts(NamedTuple):
+    """The cuts of a partition in time order: their ``time``, column ``dim`` and place ``loc``."""
 
     time: FloatArray
     dim: IntArray
     loc: FloatArray
 
 
-class Cells(NamedTuple):
-    """The boxes of the cells of a partition, one row each: ``lower`` and ``upper``."""
+class BoxCells(NamedTuple):
+    """The boxes of the cells of a partition: ``lower`` and ``upper``, one row per cell."""
 
     lower: FloatArray
     upper: FloatArray
@@ -44,12 +46,12 @@ class MondrianPartition(BoxTree):
 
     .. math:: T = t + \min_d T_d, \quad T_d \sim \mathrm{Exp}(|c_d|) \text{ independent},
 
-    in the dimension whose clock rings first, at a location uniform on that side. What is cut after
-    the lifetime :math:`\lambda` stays whole. The expected number of cells is
+    in the column :math:`d` with the smallest :math:`T_d`, at a location uniform on that side. Cuts
+    after the lifetime :math:`\lambda` are not made. The expected number of cells is
     :math:`\prod_d (1 + \lambda |X_d|)`.
 
-    Make one with :meth:`sample`. The nodes of the tree of cuts are rows of flat, read-only arrays,
-    generation after generation: node 0 is the box itself, and the children of a node are
+    Create one with :meth:`sample`. The tree of cuts is stored in flat, read-only arrays with one
+    row per node, level after level: node 0 is the whole box, and the two children of a node are
     neighbours. A cut at ``loc`` sends ``x[dim] <= loc`` left and ``x[dim] > loc`` right.
 
     Attributes
@@ -57,14 +59,14 @@ class MondrianPartition(BoxTree):
     lifetime : float
         :math:`\lambda`, the time at which the process was stopped.
     parent, left, right : int32 array of shape (n_nodes,)
-        Neighbours in the tree; -1 where there is none.
+        Parent and children of each node; -1 where there is none.
     dim : int32 array of shape (n_nodes,)
-        Dimension in which the node is cut; -1 for a cell that is not cut by the lifetime.
+        Column in which the node is cut; -1 for a cell, which is not cut.
     loc : float64 array of shape (n_nodes,)
         Location of the cut; NaN for a cell.
     time : float64 array of shape (n_nodes,)
         Time of the cut; infinity for a cell.
-    lower, upper : float64 array of shape (n_nodes, n_dims)
+    lower, upper : float64 array of shape (n_nodes, n_columns)
         Box of the node.
 
     Examples
@@ -72,7 +74,7 @@ class MondrianPartition(BoxTree):
     >>> from mondrian_kernel import MondrianPartition
     >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
     >>> partition
-    MondrianPartition(n_cells=7, n_dims=2, lifetime=1.0)
+    MondrianPartition(n_cells=7, n_columns=2, lifetime=1.0)
     >>> partition.at(0.0).n_cells
     1
     >>> wider = partition.extend([-1, 0], [2, 3], random_state=6)
@@ -93,12 +95,12 @@ class MondrianPartition(BoxTree):
 
         Parameters
         ----------
-        lower, upper : array-like of shape (n_dims,)
+        lower, upper : array-like of shape (n_columns,)
             The box :math:`X`; a side may have length zero.
         lifetime : float
             :math:`\lambda \ge 0`.
         random_state : int, Generator, RandomState or None, default=None
-            Source of the randomness; the same seed gives the same partition.
+            Random seed or generator; the same seed gives the same partition.
 
         Returns
         -------
@@ -110,10 +112,12 @@ class MondrianPartition(BoxTree):
         >>> MondrianPartition.sample([0.0], [1.0], lifetime=20.0, random_state=0).n_cells
         22
         """
-        lifetime = check_lifetime(lifetime)
+        lifetime = _check_lifetime(lifetime)
         lower, upper = check_box(lower, upper)
-        # The process on a point never cuts, so its extension to the box is the process on the box.
-        return cls._of_point(lower, lifetime)._extended(lower, upper, random_state)
+        # A point is never cut, so extending the process on a point to the box samples the box.
+        uncut = np.full(1, -1, dtype=np.int32), np.full(1, np.nan), np.full(1, np.inf)
+        point = cls.from_levels(lifetime, [Level(*uncut, lower[None], lower[None])])
+        return point.extend(lower, upper, random_state=random_state)
 
     @property
     def n_cells(self) -> int:
@@ -122,14 +126,14 @@ class MondrianPartition(BoxTree):
 
     @property
     def birth(self) -> FloatArray:
-        """Time at which each node came into being: the time of its parent's cut, 0 for the box."""
+        """Time at which each node appears: the time of its parent's cut, 0 for the whole box."""
         birth = self.time[self.parent]
         birth[0] = 0.0
         return birth
 
     @property
-    def cuts(self) -> Cuts:
-        """Time, dimension and location of every cut, in time order.
+    def cuts(self) -> BoxCuts:
+        """Time, column and location of every cut, in time order.
 
         Examples
         --------
@@ -143,9 +147,9 @@ class MondrianPartition(BoxTree):
         """
         cut = np.flatnonzero(self.dim >= 0)
         cut = cut[np.argsort(self.time[cut], kind="stable")]
-        return Cuts(self.time[cut], self.dim[cut], self.loc[cut])
+        return BoxCuts(self.time[cut], self.dim[cut], self.loc[cut])
 
-    def cells(self, lifetime: float | None = None) -> Cells:
+    def cells(self, lifetime: float | None = None) -> BoxCells:
         """Boxes of the cells, at the partition's own lifetime or an earlier one.
 
         Parameters
@@ -155,9 +159,9 @@ class MondrianPartition(BoxTree):
 
         Returns
         -------
-        Cells
-            ``lower`` and ``upper``, each of shape (n_cells, n_dims). A cell holds the points with
-            ``lower < x <= upper``, and those on the lower faces of the whole box.
+        BoxCells
+            ``lower`` and ``upper``, each of shape (n_cells, n_columns). A cell holds the points
+            with ``lower < x <= upper``, and those on the lower faces of the whole box.
 
         Examples
         --------
@@ -167,15 +171,15 @@ class MondrianPartition(BoxTree):
         >>> bool(np.isclose((upper - lower).prod(axis=1).sum(), 2.0))
         True
         >>> partition.cells(0.0)
-        Cells(lower=array([[0., 0.]]), upper=array([[2., 1.]]))
+        BoxCells(lower=array([[0., 0.]]), upper=array([[2., 1.]]))
         """
         if lifetime is not None:
             return self.at(lifetime).cells()
         cell = self.dim < 0
-        return Cells(self.lower[cell], self.upper[cell])
+        return BoxCells(self.lower[cell], self.upper[cell])
 
     def at(self, lifetime: float) -> MondrianPartition:
-        """Stop the same process earlier: ignore every cut after ``lifetime``.
+        """Stop the same process earlier: drop every cut after ``lifetime``.
 
         Parameters
         ----------
@@ -194,7 +198,7 @@ class MondrianPartition(BoxTree):
         >>> [partition.at(lifetime).n_cells for lifetime in (0.0, 0.25, 0.5, 1.0)]
         [1, 1, 4, 7]
         """
-        lifetime = check_lifetime(lifetime)
+        lifetime = _check_lifetime(lifetime)
         if lifetime > self.lifetime:
             raise ValueError(
                 f"lifetime={lifetime!r} is beyond the partition's own lifetime, {self.lifetime!r}; "
@@ -204,8 +208,8 @@ class MondrianPartition(BoxTree):
         dim, loc, time = self.dim[keep], self.loc[keep], self.time[keep]
         uncut = time > lifetime
         dim[uncut], loc[uncut], time[uncut] = -1, np.nan, np.inf
-        nodes = dim, loc, time, self.lower[keep], self.upper[keep]
-        return self._of_generations(lifetime, [nodes])
+        nodes = Level(dim, loc, time, self.lower[keep], self.upper[keep])
+        return self.from_levels(lifetime, [nodes])
 
     def restrict(self, lower: ArrayLike, upper: ArrayLike) -> MondrianPartition:
         r"""Restrict the process to a sub-box :math:`A \subseteq X`: keep the cuts that cross it.
@@ -214,7 +218,7 @@ class MondrianPartition(BoxTree):
 
         Parameters
         ----------
-        lower, upper : array-like of shape (n_dims,)
+        lower, upper : array-like of shape (n_columns,)
             The box :math:`A`, within the partition's own box.
 
         Returns
@@ -226,34 +230,34 @@ class MondrianPartition(BoxTree):
         >>> from mondrian_kernel import MondrianPartition
         >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
         >>> partition.restrict([0.5, 0], [1, 1])
-        MondrianPartition(n_cells=5, n_dims=2, lifetime=1.0)
+        MondrianPartition(n_cells=5, n_columns=2, lifetime=1.0)
         """
         lower, upper = check_box(lower, upper)
-        check_nested(lower, upper, self.lower[0], self.upper[0], "restrict")
-        return self._of_generations(self.lifetime, restricted(self, lower, upper))
+        check_nested((lower, upper), (self.lower[0], self.upper[0]), "restrict")
+        return self.from_levels(self.lifetime, restricted_levels(self, lower, upper))
 
     def extend(
         self, lower: ArrayLike, upper: ArrayLike, *, random_state: Seed = None
     ) -> MondrianPartition:
         r"""Extend the process to a larger box :math:`X \supseteq A` (the conditional Mondrian).
 
-        In a cell of :math:`X` that holds a cell of :math:`A` alive from :math:`t_0` to :math:`t_1`,
-        a cut that misses :math:`A` comes first if
+        Let a cell of :math:`X` hold a cell of :math:`A` that exists from :math:`t_0` to
+        :math:`t_1`. A cut that misses :math:`A` comes first if
 
         .. math:: t_0 + \min_d T_d < t_1, \quad T_d \sim \mathrm{Exp}(|X_d| - |A_d|),
 
-        at a location uniform on :math:`X_d \setminus A_d`. Otherwise the old cut, at :math:`t_1`,
-        is drawn across :math:`X`. If this partition has the law of the Mondrian process on
-        :math:`A`, the result has the law of the Mondrian process on :math:`X`; every old cut is
-        kept, and restricting the result to :math:`A` gives this partition back.
+        at a location uniform on :math:`X_d \setminus A_d`. Otherwise the old cut at :math:`t_1`
+        continues across the cell of :math:`X`. If this partition is a sample of the Mondrian
+        process on :math:`A`, the result is a sample of the Mondrian process on :math:`X`. Every
+        old cut is kept, and restricting the result to :math:`A` returns this partition.
 
         Parameters
         ----------
-        lower, upper : array-like of shape (n_dims,)
+        lower, upper : array-like of shape (n_columns,)
             The box :math:`X`, which contains the partition's own box.
         random_state : int, Generator, RandomState or None, default=None
-            Source of the randomness; the same seed gives the same extension. It may be the seed
-            that the partition was sampled with: the two draw from different streams.
+            Random seed or generator; the same seed gives the same extension. It may be the seed
+            used to sample the partition: the two use different random numbers.
 
         Returns
         -------
@@ -265,26 +269,21 @@ class MondrianPartition(BoxTree):
         >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
         >>> wider = partition.extend([-1, 0], [2, 3], random_state=6)
         >>> wider
-        MondrianPartition(n_cells=18, n_dims=2, lifetime=1.0)
+        MondrianPartition(n_cells=18, n_columns=2, lifetime=1.0)
         >>> bool(np.isin(partition.cuts.time, wider.cuts.time).all())
         True
         """
         lower, upper = check_box(lower, upper)
-        check_nested(self.lower[0], self.upper[0], lower, upper, "extend")
-        return self._extended(lower, upper, random_state)
-
-    def _extended(
-        self, lower: FloatArray, upper: FloatArray, random_state: Seed
-    ) -> MondrianPartition:
+        check_nested((self.lower[0], self.upper[0]), (lower, upper), "extend")
         check_size(lower, upper, self.lifetime)
-        return self._of_generations(self.lifetime, extended(self, lower, upper, random_state))
+        return self.from_levels(self.lifetime, extended_levels(self, lower, upper, random_state))
 
     def locate(self, X: ArrayLike) -> IntArray:
         """Cell of each row of ``X``, as an index into :meth:`cells`.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_dims)
+        X : array-like of shape (n_rows, n_columns)
             Points within the partition's box.
 
         Returns
@@ -309,7 +308,15 @@ class MondrianPartition(BoxTree):
         return cell
 
     def __repr__(self) -> str:
-        n_dims = self.lower.shape[1]
         return (
-            f"MondrianPartition(n_cells={self.n_cells}, n_dims={n_dims}, lifetime={self.lifetime})"
+            f"MondrianPartition(n_cells={self.n_cells}, n_columns={self.lower.shape[1]}, "
+            f"lifetime={self.lifetime})"
         )
+
+
+def _check_lifetime(lifetime: float) -> float:
+    """Lifetime as a float that is at least 0."""
+    value = float(lifetime)
+    if not value >= 0.0:
+        raise ValueError(f"lifetime must be a number >= 0, got {lifetime!r}")
+    return value

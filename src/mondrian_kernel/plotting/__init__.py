@@ -1,4 +1,4 @@
-"""Pictures for notebooks and papers, in scikit-learn's Display pattern; needs matplotlib."""
+"""Plots for notebooks and papers, in scikit-learn's Display pattern; needs matplotlib."""
 
 from mondrian_kernel.plotting.interval import IntervalDisplay
 from mondrian_kernel.plotting.lifetime_path import LifetimePathDisplay

@@ -1,4 +1,4 @@
-"""A picture of predictions with their intervals, beside the truth."""
+"""Plot predictions with their intervals, and the targets."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from mondrian_kernel.plotting.display import Display
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.plotting.display import BLACK, BLUE, RED, Display, legend_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LINE, _INSIDE, _OUTSIDE = "#1f4e9c", "#333333", "#d21f1b"
-
 
 class IntervalDisplay(Display):
-    """Predictions with intervals against the truth, and the share of targets inside.
+    """Predictions with intervals, the targets, and the share of targets inside.
 
-    Make one with :meth:`from_estimator` or :meth:`from_predictions`; the parameters are kept as
-    attributes. With ``x`` the picture is a function of it with a band; without, rows are sorted by
-    their predictions.
+    Create one with :meth:`from_estimator` or :meth:`from_predictions`; the parameters are kept as
+    attributes. With ``x``, predictions are drawn as a function of ``x``. Without it, rows are
+    sorted by their predictions.
 
     Parameters
     ----------
@@ -30,24 +30,26 @@ class IntervalDisplay(Display):
     y_pred : ndarray of shape (n_samples,)
         Predictions.
     interval : ndarray of shape (n_samples, 2)
-        Lower and upper end for each.
+        Lower and upper end of each interval.
     x : ndarray of shape (n_samples,) or None, default=None
-        Where the rows are, for inputs of one dim.
+        Values of the input, if it has a single column.
+    x_name : str, default="x"
+        Name of the input.
     coverage : float or None, default=None
-        Share of targets that was to be inside.
+        Requested share of targets inside.
 
     Attributes
     ----------
     covered : float
         Share of targets inside.
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and their figure.
     line_ : matplotlib Artist
         The predictions.
     band_ : matplotlib Artist
         The intervals.
     inside_, outside_ : matplotlib Artist
-        Targets in their intervals and out of them.
+        Targets inside and outside their intervals.
 
     Examples
     --------
@@ -66,16 +68,18 @@ class IntervalDisplay(Display):
     def __init__(
         self,
         *,
-        y_true: NDArray[Any],
-        y_pred: NDArray[Any],
-        interval: NDArray[Any],
-        x: NDArray[Any] | None = None,
+        y_true: FloatArray,
+        y_pred: FloatArray,
+        interval: FloatArray,
+        x: FloatArray | None = None,
+        x_name: str = "x",
         coverage: float | None = None,
     ) -> None:
         self.y_true = y_true
         self.y_pred = y_pred
         self.interval = interval
         self.x = x
+        self.x_name = x_name
         self.coverage = coverage
 
     @property
@@ -93,44 +97,45 @@ class IntervalDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: ArrayLike,
         y: ArrayLike,
         *,
         coverage: float = 0.9,
         ax: Axes | None = None,
     ) -> IntervalDisplay:
-        """Draw the predictions of a fitted regressor, against X where it has one column.
+        """Plot the predictions of a fitted regressor, against X if it has one column.
 
         Parameters
         ----------
         estimator : fitted estimator
             Regressor with ``predict_interval``, such as :class:`MondrianKernelRegressor`.
         X : array-like of shape (n_samples, n_features)
-            Rows that were not fitted.
+            Rows that were not used to fit.
         y : array-like of shape (n_samples,)
             Their targets.
         coverage : float, default=0.9
-            Share of targets to be inside, between 0 and 1.
+            Requested share of targets inside, between 0 and 1.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
 
         Returns
         -------
         display : IntervalDisplay
-            The display, drawn.
+            The display.
         """
         if not hasattr(estimator, "predict_interval"):
             raise TypeError(
-                f"A {type(estimator).__name__} has no predict_interval. Give the intervals of "
-                "another model to IntervalDisplay.from_predictions."
+                f"{type(estimator).__name__} has no predict_interval. For intervals of another "
+                "model use IntervalDisplay.from_predictions."
             )
-        x = np.asarray(X)
+        x, names = np.asarray(X), getattr(X, "columns", ["x"])
         return cls.from_predictions(
             y,
             estimator.predict(X),
             estimator.predict_interval(X, coverage=coverage),
             x=x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else None,
+            x_name=str(names[0]),
             coverage=coverage,
             ax=ax,
         )
@@ -143,10 +148,11 @@ class IntervalDisplay(Display):
         interval: ArrayLike,
         *,
         x: ArrayLike | None = None,
+        x_name: str = "x",
         coverage: float | None = None,
         ax: Axes | None = None,
     ) -> IntervalDisplay:
-        """Draw predictions and intervals that were made already.
+        """Plot predictions and intervals.
 
         Parameters
         ----------
@@ -155,32 +161,41 @@ class IntervalDisplay(Display):
         interval : array-like of shape (n_samples, 2)
             Lower and upper end.
         x : array-like of shape (n_samples,) or None, default=None
-            Where the rows are. None: they are sorted by their predictions.
+            Values of the input. None sorts rows by their predictions.
+        x_name : str, default="x"
+            Name of the input.
         coverage : float or None, default=None
-            Share of targets that was to be inside, for the title.
+            Requested share of targets inside, for the title.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
 
         Returns
         -------
         display : IntervalDisplay
-            The display, drawn.
+            The display.
         """
         true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
-        ends, places = np.asarray(interval), None if x is None else column_or_1d(x)
-        check_consistent_length(true, predicted, ends, places)
+        ends, values = np.asarray(interval), None if x is None else column_or_1d(x)
+        check_consistent_length(true, predicted, ends, values)
         if ends.ndim != 2 or ends.shape[1] != 2:
             raise ValueError(f"interval must have the shape (n_samples, 2), got {ends.shape}.")
-        display = cls(y_true=true, y_pred=predicted, interval=ends, x=places, coverage=coverage)
+        display = cls(
+            y_true=true,
+            y_pred=predicted,
+            interval=ends,
+            x=values,
+            x_name=x_name,
+            coverage=coverage,
+        )
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> IntervalDisplay:
-        """Draw.
+        """Plot the intervals, the predictions and the targets.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
 
         Returns
         -------
@@ -192,19 +207,22 @@ class IntervalDisplay(Display):
         x = np.arange(order.size) if self.x is None else self.x[order]
         y, inside = self.y_true[order], self._is_inside[order]
         self.band_ = ax.fill_between(
-            x, *self.interval[order].T, color=_LINE, alpha=0.22, linewidth=0, label="interval"
+            x, *self.interval[order].T, color=BLUE, alpha=0.22, linewidth=0, label="interval"
         )
-        self.line_ = ax.plot(x, self.y_pred[order], color=_LINE, label="prediction", zorder=3)[0]
+        self.line_ = ax.plot(x, self.y_pred[order], color=BLUE, label="prediction", zorder=3)[0]
         size = max(6.0, min(22.0, 4000.0 / order.size))
+        dots: dict[str, Any] = {"s": size, "linewidth": 0}
         self.inside_ = ax.scatter(
-            x[inside], y[inside], s=size, color=_INSIDE, linewidth=0, zorder=2, label="y, inside"
+            x[inside], y[inside], color=BLACK, zorder=2, label="target inside", **dots
         )
         self.outside_ = ax.scatter(
-            x[~inside], y[~inside], s=size, color=_OUTSIDE, marker="D", linewidth=0, zorder=4,
-            label="y, outside",
-        )  # fmt: skip
-        ax.set(xlabel="rows, sorted by prediction" if self.x is None else "x", ylabel="y")
-        promised = "" if self.coverage is None else f"; {100 * self.coverage:.3g} % were asked for"
-        ax.set_title(f"{100 * self.covered:.1f} % of the targets are inside{promised}")
-        ax.legend(fontsize="small")
+            x[~inside], y[~inside], color=RED, marker="D", zorder=4, label="target outside", **dots
+        )
+        ax.set(xlabel="rows sorted by prediction" if self.x is None else self.x_name)
+        ax.set(ylabel="target")
+        requested = "" if self.coverage is None else f", {100 * self.coverage:.3g} % requested"
+        ax.set_title(f"{100 * self.covered:.1f} % of targets inside{requested}", fontsize="medium")
+        ends = self.interval[order].T
+        handles = [self.band_, self.line_, self.inside_, self.outside_]
+        legend_beside(ax, handles, [(ax.transData, x, end) for end in ends])
         return self

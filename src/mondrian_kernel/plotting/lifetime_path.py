@@ -1,30 +1,42 @@
-"""A picture of a lifetime path: the criterion and the number of cells at every width."""
+"""Plot a lifetime path: the criterion and the number of cells against the lifetime."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._path.html_repr import density_steps
 from mondrian_kernel._path.posterior import LifetimePosterior
-from mondrian_kernel._path.result import best_alphas, curves
+from mondrian_kernel._path.result import LifetimePath, best_alphas, curves
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.plotting.display import Display
+from mondrian_kernel.plotting.display import BLUE, GREY, RED, YELLOW, Display, legend_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.transforms import Transform
 
-_LINE, _CHOSEN, _CELLS, _POSTERIOR = "#1f4e9c", "#d21f1b", "#777777", "#f2c230"
+
+class AnyPath(Protocol):
+    """A path of any learner: its curves are found by :func:`curves`."""
+
+    @property
+    def lifetimes(self) -> FloatArray:
+        """Lifetimes λ."""
+
+    @property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of cells at each."""
 
 
 class LifetimePathDisplay(Display):
-    """Error or evidence, and number of cells, against the lifetime λ, with the chosen point.
+    """Error or evidence and number of cells against the lifetime λ, with the chosen lifetime.
 
-    Make one with :meth:`from_estimator` or :meth:`from_path`; the parameters are kept as
+    Create one with :meth:`from_estimator` or :meth:`from_path`; the parameters are kept as
     attributes.
 
     Parameters
@@ -34,28 +46,28 @@ class LifetimePathDisplay(Display):
     n_cells : ndarray of shape (L,)
         Number of cells C at each.
     values : ndarray of shape (L, A)
-        What is drawn, for each lifetime and alpha; NaN where it was not looked at.
+        The curve, for each lifetime and alpha; NaN where it was not evaluated.
     value_name : str
-        What the values are.
+        Name of the curve.
     best_lifetime : int
         Index of the chosen lifetime.
     best_alphas : ndarray of shape (L,)
         Index of the best alpha at each lifetime.
     alphas : ndarray of shape (A,) or None, default=None
-        Penalties, None for a path without.
+        Penalties; None for a path without alphas.
     posterior : LifetimePosterior or None, default=None
-        Posterior over λ to draw beneath.
+        Posterior over λ, drawn in the background.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and their figure.
     lines_ : list of matplotlib Artist
         The curves: one, or one for each alpha.
     chosen_ : matplotlib Artist
-        The chosen point.
+        The chosen lifetime.
     cells_ax_, cells_line_ : matplotlib Axes and Artist
-        The axis on the right and the number of cells.
+        The axis on the right, and the number of cells.
     posterior_ : matplotlib Artist or None
         The posterior.
 
@@ -97,7 +109,7 @@ class LifetimePathDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         *,
         criterion: str | None = None,
         prior: Any = None,
@@ -105,19 +117,19 @@ class LifetimePathDisplay(Display):
         ax: Axes | None = None,
         line_kwargs: dict[str, Any] | None = None,
     ) -> LifetimePathDisplay:
-        """Draw the path on which a fitted model chose its width.
+        """Plot the path on which a fitted model chose its lifetime.
 
         Parameters
         ----------
         estimator : fitted estimator
-            Anything with a ``path_``: Mondrian kernel or forest, regressor or classifier.
+            A model with ``path_``: Mondrian kernel or forest, regressor or classifier.
         criterion, prior, alphas, ax, line_kwargs
             As in :meth:`from_path`.
 
         Returns
         -------
         display : LifetimePathDisplay
-            The display, drawn.
+            The display.
         """
         check_is_fitted(estimator)
         path = getattr(estimator, "path_", None)
@@ -133,7 +145,7 @@ class LifetimePathDisplay(Display):
     @classmethod
     def from_path(
         cls,
-        path: Any,
+        path: LifetimePath,
         *,
         criterion: str | None = None,
         prior: Any = None,
@@ -141,38 +153,41 @@ class LifetimePathDisplay(Display):
         ax: Axes | None = None,
         line_kwargs: dict[str, Any] | None = None,
     ) -> LifetimePathDisplay:
-        """Draw a path.
+        """Plot a path.
 
         Parameters
         ----------
         path : LifetimePath
             The path.
         criterion : {"loo", "holdout", "evidence", "evidence-paper", "train"} or None, default=None
-            What to draw, of what the path holds. None: what decided.
+            Curve to plot. None plots the criterion that chose the lifetime.
         prior : frozen distribution or None, default=None
-            Prior on λ, such as ``scipy.stats.loguniform(0.1, 100)``: draws the posterior beneath.
-            For a path with its evidence only.
+            Prior on λ, such as ``scipy.stats.loguniform(0.1, 100)``: adds the posterior. Needs a
+            path with evidence.
         alphas : {"best", "all"}, default="best"
-            At each lifetime the alpha which is best there, or one line for each alpha.
+            One curve with the best alpha at each lifetime, or one curve for each alpha.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
         line_kwargs : dict or None, default=None
-            Options of the curves, handed to ``ax.plot``.
+            Options of the curves, passed to ``ax.plot``.
 
         Returns
         -------
         display : LifetimePathDisplay
-            The display, drawn.
+            The display.
         """
         held = curves(path)
         wanted = path.criterion if criterion is None else criterion
         if wanted not in held:
             raise ValueError(f"criterion={wanted!r} is not on this path: it has {list(held)}.")
-        if prior is not None and "evidence" not in held:
-            raise ValueError(
-                f"This path has no evidence, hence no posterior: it has {list(held)}. Run "
-                "lifetime_path with criterion='evidence'."
-            )
+        posterior = None
+        if prior is not None:
+            if "evidence" not in held:
+                raise ValueError(
+                    f"This path has no evidence, hence no posterior: it has {list(held)}. Run "
+                    "lifetime_path with criterion='evidence'."
+                )
+            posterior = path.posterior(prior)
         display = cls(
             lifetimes=path.lifetimes,
             n_cells=path.n_cells,
@@ -181,7 +196,7 @@ class LifetimePathDisplay(Display):
             best_lifetime=path.best_index[0],
             best_alphas=best_alphas(path),
             alphas=path.alphas,
-            posterior=None if prior is None else path.posterior(prior),
+            posterior=posterior,
         )
         return display.plot(ax, alphas=alphas, line_kwargs=line_kwargs)
 
@@ -192,7 +207,7 @@ class LifetimePathDisplay(Display):
         alphas: str = "best",
         line_kwargs: dict[str, Any] | None = None,
     ) -> LifetimePathDisplay:
-        """Draw.
+        """Plot the curves, the number of cells and the posterior.
 
         Parameters
         ----------
@@ -207,48 +222,52 @@ class LifetimePathDisplay(Display):
         if alphas not in ("best", "all"):
             raise ValueError(f"alphas must be 'best' or 'all', got {alphas!r}.")
         ax = self._axes(ax, "plot")
-        shown = self.lifetimes > 0  # a logarithmic axis has no place for 0
+        shown = self.lifetimes > 0  # a logarithmic axis cannot show 0
         self._plot_cells(shown)
         self._plot_posterior()
-        along = np.arange(self.lifetimes.size), self.best_alphas
-        k = self.best_lifetime
-        options: dict[str, Any] = {
-            "linewidth": 1.8,
-            "marker": "." if shown.sum() <= 60 else "",
-            "zorder": 3,
-        }
-        options |= line_kwargs or {}
-        if alphas == "all" and self.alphas is not None and self.alphas.size > 1:
+        has_alphas = alphas == "all" and self.alphas is not None and self.alphas.size > 1
+        marker = "." if shown.sum() <= 60 else ""
+        options = {"linewidth": 1.8, "marker": marker, "zorder": 3, **(line_kwargs or {})}
+        if has_alphas:
             self._plot_all(shown, options)
         else:
-            options = {"color": _LINE, "label": self.value_name, **options}
+            along = np.arange(self.lifetimes.size), self.best_alphas
+            options = {"color": BLUE, "label": self.value_name, **options}
             self.lines_ = ax.plot(self.lifetimes[shown], self.values[along][shown], **options)
-        chosen = f"chosen: λ = {self.lifetimes[k]:.3g}"
-        if self.alphas is not None:
-            chosen += f", alpha = {self.alphas[self.best_alphas[k]]:.2g}"
-        self.chosen_ = ax.plot(
-            self.lifetimes[k], self.values[along][k], "o", color=_CHOSEN, markersize=8, zorder=4,
-            label=chosen,
-        )[0]  # fmt: skip
+        self._plot_chosen()
         ax.set(xscale="log", xlabel="lifetime λ", ylabel=self.value_name)
         _few_ticks(ax.xaxis, self.lifetimes[shown])
-        # Over the number of cells and the posterior, not under them.
+        # In front of the number of cells and the posterior.
         ax.set_zorder(2)
         ax.patch.set_visible(False)
-        drawn = [*(self.lines_ if alphas == "best" else []), self.chosen_, self.cells_line_]
-        handles = [h for h in (*drawn, self.posterior_) if h is not None]
-        ax.legend(handles=handles, fontsize="small", framealpha=0.9)
+        drawn = [] if has_alphas else self.lines_
+        handles = [*drawn, self.chosen_, self.cells_line_, self.posterior_]
+        others: list[tuple[Transform, ArrayLike, ArrayLike]] = [
+            (self.cells_ax_.transData, self.lifetimes[shown], self.n_cells[shown])
+        ]
+        if self.posterior_ is not None:
+            x, y = np.asarray(self.posterior_.get_paths()[0].vertices).T
+            others.append((self.posterior_.get_transform(), x, y))
+        legend_beside(ax, [handle for handle in handles if handle is not None], others)
         return self
+
+    def _plot_chosen(self) -> None:
+        k, j = self.best_lifetime, self.best_alphas[self.best_lifetime]
+        label = f"chosen: λ = {self.lifetimes[k]:.3g}"
+        if self.alphas is not None:
+            label += f", alpha = {self.alphas[j]:.2g}"
+        style: dict[str, Any] = {"color": RED, "markersize": 8, "zorder": 4, "label": label}
+        self.chosen_ = self.ax_.plot(self.lifetimes[k], self.values[k, j], "o", **style)[0]
 
     def _plot_cells(self, shown: NDArray[np.bool_]) -> None:
         self.cells_ax_ = self.ax_.twinx()
         self.cells_line_ = self.cells_ax_.plot(
-            self.lifetimes[shown], self.n_cells[shown], ":", color=_CELLS, label="number of cells"
+            self.lifetimes[shown], self.n_cells[shown], ":", color=GREY, label="number of cells"
         )[0]
         self.cells_ax_.set_yscale("log")
         _few_ticks(self.cells_ax_.yaxis, self.n_cells[shown])
-        self.cells_ax_.set_ylabel("number of cells, all trees", color=_CELLS)
-        self.cells_ax_.tick_params(axis="y", which="both", colors=_CELLS)
+        self.cells_ax_.set_ylabel("number of cells, all trees", color=GREY)
+        self.cells_ax_.tick_params(axis="y", which="both", colors=GREY)
 
     def _plot_all(self, shown: NDArray[np.bool_], options: dict[str, Any]) -> None:
         from matplotlib.cm import ScalarMappable
@@ -267,19 +286,23 @@ class LifetimePathDisplay(Display):
         if self.posterior is None:
             return
         edges, density = density_steps(self.posterior)
-        beneath = self.ax_.twinx()
-        beneath.set_zorder(-1)
-        beneath.set(ylim=(0, 3 * density.max()), yticks=[])
+        behind = self.ax_.twinx()
+        behind.set_zorder(-1)
+        behind.set(ylim=(0, 3 * density.max()), yticks=[])
         lower, upper = self.posterior.interval(0.9)
-        self.posterior_ = beneath.fill_between(
-            edges, np.append(density, density[-1]), step="post",
-            color=_POSTERIOR, alpha=0.6, linewidth=0,
-            label=f"posterior, 90 % in {lower:.3g} to {upper:.3g}",
-        )  # fmt: skip
+        self.posterior_ = behind.fill_between(
+            edges,
+            np.append(density, density[-1]),
+            step="post",
+            color=YELLOW,
+            alpha=0.6,
+            linewidth=0,
+            label=f"posterior: 90 % in {lower:.3g} to {upper:.3g}",
+        )
 
 
-def _few_ticks(axis: Axis, values: NDArray[Any]) -> None:
-    """Give a logarithmic axis numbers that do not run into each other."""
+def _few_ticks(axis: Axis, values: FloatArray | NDArray[np.int64]) -> None:
+    """Give a logarithmic axis tick labels that do not overlap."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     decades = np.log10(values.max() / values.min()) if values.size else 0.0

@@ -1,33 +1,32 @@
-"""Pictures of a Mondrian partition: its cells in the plane, and its tree against time."""
+"""Plot a Mondrian partition: its cells in the plane, and its tree against time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
-from mondrian_kernel.partition import MondrianPartition
-from mondrian_kernel.plotting.display import Display
-from mondrian_kernel.plotting.tree_cells import tree_partition
+from mondrian_kernel.partition import Level, MondrianPartition
+from mondrian_kernel.plotting.display import BLACK, BLUE, RED, YELLOW, Display, legend_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PAINTS = ["#f7f4ea", "#d21f1b", "#1f4e9c", "#f2c230"]
-_SHARES = [0.7, 0.1, 0.1, 0.1]
-_BLACK = "#111111"
+Seed = int | np.random.RandomState | None
+
+_PAINTS = {"#f7f4ea": 0.7, RED: 0.1, BLUE: 0.1, YELLOW: 0.1}  # share of the cells of each colour
+_MOST_COLOURS = 10  # matplotlib's default colours repeat after ten
 
 
 class PartitionDisplay(Display):
-    """A Mondrian partition of two dims, drawn as Piet Mondrian might have.
+    """A Mondrian partition of two columns, in the colours of Piet Mondrian.
 
-    Make one with :meth:`from_features` or :meth:`from_partition`; :meth:`plot` draws the cells in
-    the plane and :meth:`plot_tree` the tree of cuts against time, for any number of dims.
+    Create one with :meth:`from_features` or :meth:`from_partition`. :meth:`plot` draws the cells
+    in the plane, :meth:`plot_tree` the tree of cuts against time for any number of columns.
 
     Parameters
     ----------
@@ -37,11 +36,11 @@ class PartitionDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was last drawn.
+        The axes and their figure.
     cells_ : matplotlib PolyCollection
         The cells, after :meth:`plot`.
     cuts_ : matplotlib LineCollection
-        The cuts in the order of their times, after :meth:`plot`; the nodes' lines after
+        The cuts after :meth:`plot`, the latest first; the lines of the tree after
         :meth:`plot_tree`.
 
     Examples
@@ -64,24 +63,24 @@ class PartitionDisplay(Display):
         *,
         lifetime: float | None = None,
         colors: str = "mondrian",
-        random_state: Any = 0,
+        random_state: Seed = 0,
         ax: Axes | None = None,
     ) -> PartitionDisplay:
-        """Draw a sample of the Mondrian process on a rectangle.
+        """Plot a sample of the Mondrian process on a rectangle.
 
         Parameters
         ----------
         partition : MondrianPartition
-            Partition of a box of two dims.
+            Partition of a box with two columns.
         lifetime : float or None, default=None
-            Time λ at which to look, at most the partition's own, which is the default.
+            Lifetime λ to plot, at most the partition's own, which is the default.
         colors, random_state, ax
             As in :meth:`plot`.
 
         Returns
         -------
         display : PartitionDisplay
-            The display, drawn.
+            The display.
         """
         at = partition if lifetime is None else partition.at(lifetime)
         return cls(partition=at).plot(ax, colors=colors, random_state=random_state)
@@ -94,34 +93,34 @@ class PartitionDisplay(Display):
         lifetime: float | None = None,
         tree: int = 0,
         colors: str = "mondrian",
-        random_state: Any = 0,
+        random_state: Seed = 0,
         ax: Axes | None = None,
     ) -> PartitionDisplay:
-        """Draw one tree of fitted features.
+        """Plot one tree of fitted features.
 
-        The cuts that part rows are drawn across the bounding box of the rows.
+        Cuts that separate rows are drawn across the bounding box of the rows.
 
         Parameters
         ----------
         features : MondrianFeatures
-            Fitted on two dims.
+            Features fitted on two columns.
         lifetime : float or None, default=None
-            Time λ at which to look, at most that of the features, which is the default.
+            Lifetime λ to plot, at most that of the features, which is the default.
         tree : int, default=0
-            Which tree.
+            Number of the tree.
         colors, random_state, ax
             As in :meth:`plot`.
 
         Returns
         -------
         display : PartitionDisplay
-            The display, drawn.
+            The display.
         """
         check_is_fitted(features)
         n_trees = features.trees_.n_trees
         if not 0 <= tree < n_trees:
             raise ValueError(
-                f"tree={tree} is none of the {n_trees} trees: give 0 to {n_trees - 1}."
+                f"tree={tree} is not one of the {n_trees} trees: choose 0 to {n_trees - 1}."
             )
         at = features if lifetime is None else features.at(lifetime)
         partition = tree_partition(at, tree)
@@ -132,17 +131,16 @@ class PartitionDisplay(Display):
         return display
 
     def plot(
-        self, ax: Axes | None = None, *, colors: str = "mondrian", random_state: Any = 0
+        self, ax: Axes | None = None, *, colors: str = "mondrian", random_state: Seed = 0
     ) -> PartitionDisplay:
-        """Draw the cells in the plane; the earlier a cut, the thicker its line.
+        """Plot the cells in the plane; the earlier a cut, the thicker its line.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
         colors : {"mondrian", "time", "none"}, default="mondrian"
-            Cells painted at random in the colours of the painter, or cuts coloured by their times,
-            or neither.
+            Paint cells at random in the painter's colours, colour cuts by their times, or neither.
         random_state : int, RandomState instance or None, default=0
             Seed of the paint.
 
@@ -153,52 +151,66 @@ class PartitionDisplay(Display):
         """
         if colors not in ("mondrian", "time", "none"):
             raise ValueError(f"colors must be 'mondrian', 'time' or 'none', got {colors!r}.")
-        n_dims = self.partition.lower.shape[1]
-        if n_dims != 2:
+        p = self.partition
+        if p.lower.shape[1] != 2:
             raise ValueError(
-                f"Cells of {n_dims} dims cannot be drawn in the plane. Take two dims, or draw the "
-                "tree with plot_tree."
+                f"Cells of {p.lower.shape[1]} columns cannot be drawn in the plane. Use two "
+                "columns, or plot the tree with plot_tree."
             )
         ax = self._axes(ax, "plot")
-        from matplotlib.collections import LineCollection, PolyCollection
-
-        lower, upper = self.partition.cells()
-        corners = np.stack([lower, np.c_[upper[:, 0], lower[:, 1]], upper,
-                            np.c_[lower[:, 0], upper[:, 1]]], axis=1)  # fmt: skip
-        paint = np.full(len(lower), "white", dtype=object)
-        if colors == "mondrian":
-            paint = check_random_state(random_state).choice(_PAINTS, len(lower), p=_SHARES)
-        self.cells_ = PolyCollection(list(corners), facecolors=paint.tolist(), edgecolors="none")
-        ax.add_collection(self.cells_)
-
-        segments, time = _segments(self.partition)
-        width = 0.8 + 3.2 * np.exp(-3.0 * time / max(self.partition.lifetime, 1e-300))
-        # The earliest cuts come last, over the ends of those that meet them.
-        self.cuts_ = LineCollection(list(segments[::-1]), linewidths=width[::-1], capstyle="butt")
-        if colors == "time":
-            self.cuts_.set(array=time[::-1], cmap="plasma", clim=(0, self.partition.lifetime))
-            self.figure_.colorbar(self.cuts_, ax=ax, label="time of the cut", pad=0.02)
-        else:
-            self.cuts_.set_color(_BLACK)
-        ax.add_collection(self.cuts_)
-        box = self.partition.lower[0], self.partition.upper[0]
-        ax.set(xlim=(box[0][0], box[1][0]), ylim=(box[0][1], box[1][1]))
-        ax.set(xlabel="dim 0", ylabel="dim 1")
-        ax.set_title(f"λ = {self.partition.lifetime:.3g}, {self.partition.n_cells} cells")
+        self._plot_cells(ax, colors, random_state)
+        self._plot_cuts(ax, colors)
+        (left, bottom), (right, top) = p.lower[0], p.upper[0]
+        ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="column 0", ylabel="column 1")
+        ax.set_title(f"{p.n_cells} cells at λ = {p.lifetime:.3g}", fontsize="medium")
         for spine in ax.spines.values():
-            spine.set(linewidth=2.5, color=_BLACK)
+            spine.set(linewidth=2.5, color=BLACK)
         return self
 
-    def plot_tree(self, ax: Axes | None = None) -> PartitionDisplay:
-        """Draw the tree of cuts against time, which runs upwards from 0 to the lifetime.
+    def _plot_cells(self, ax: Axes, colors: str, random_state: Seed) -> None:
+        from matplotlib.collections import PolyCollection
 
-        A vertical line is a cell, as long as it lives; a horizontal one the cut that ends it, in
-        the colour of the dim it is in. The cells alive at the lifetime are at the top.
+        lower, upper = self.partition.cells()
+        (left, bottom), (right, top) = lower.T, upper.T
+        corners = np.stack([left, bottom, right, bottom, right, top, left, top], axis=1)
+        paint = ["white"] * len(lower)
+        if colors == "mondrian":
+            rng = check_random_state(random_state)
+            paint = rng.choice(list(_PAINTS), len(lower), p=list(_PAINTS.values())).tolist()
+        self.cells_ = PolyCollection(
+            list(corners.reshape(-1, 4, 2)), facecolors=paint, edgecolors="none"
+        )
+        ax.add_collection(self.cells_)
+
+    def _plot_cuts(self, ax: Axes, colors: str) -> None:
+        from matplotlib.collections import LineCollection
+
+        p = self.partition
+        cut = np.flatnonzero(p.dim >= 0)
+        # The earliest cut is drawn last, over the ends of those that meet it.
+        cut = cut[np.argsort(p.time[cut], kind="stable")][::-1]
+        segments = np.stack([p.lower[cut], p.upper[cut]], axis=1)
+        segments[np.arange(cut.size), :, p.dim[cut]] = p.loc[cut, None]
+        time = p.time[cut]
+        width = 0.8 + 3.2 * np.exp(-3.0 * time / max(p.lifetime, 1e-300))
+        self.cuts_ = LineCollection(list(segments), linewidths=width, capstyle="butt")
+        if colors == "time":
+            self.cuts_.set(array=time, cmap="plasma", clim=(0, p.lifetime))
+            self.figure_.colorbar(self.cuts_, ax=ax, label="time of the cut", pad=0.02)
+        else:
+            self.cuts_.set_color(BLACK)
+        ax.add_collection(self.cuts_)
+
+    def plot_tree(self, ax: Axes | None = None) -> PartitionDisplay:
+        """Plot the tree of cuts against time, upwards from 0 to the lifetime.
+
+        A vertical line is a cell, from its birth to its cut. A horizontal line is a cut, in the
+        colour of its column. The cells at the lifetime are at the top.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None: a new figure.
+            Axes to draw in; None for a new figure.
 
         Returns
         -------
@@ -207,58 +219,95 @@ class PartitionDisplay(Display):
         """
         ax = self._axes(ax, "plot_tree")
         from matplotlib.collections import LineCollection
-        from matplotlib.lines import Line2D
 
         p = self.partition
-        across = _tree_places(p)
+        x = _tree_positions(p)
         end = np.minimum(p.time, p.lifetime)
-        lives = np.stack([np.c_[across, p.birth], np.c_[across, end]], axis=1)
+        lives = np.stack([np.c_[x, p.birth], np.c_[x, end]], axis=1)
         cut = np.flatnonzero(p.dim >= 0)
         joins = np.stack(
-            [np.c_[across[p.left[cut]], p.time[cut]], np.c_[across[p.right[cut]], p.time[cut]]],
-            axis=1,
+            [np.c_[x[p.left[cut]], p.time[cut]], np.c_[x[p.right[cut]], p.time[cut]]], axis=1
         )
-        colour = {int(d): f"C{d}" for d in np.unique(p.dim[cut])}
-        if len(colour) <= 2:
-            colour = dict(zip(colour, (_PAINTS[1], _PAINTS[2]), strict=False))
-        paint = [_BLACK] * len(lives) + [colour[int(d)] for d in p.dim[cut]]
+        paint = self._column_colours(ax, np.concatenate([lives, joins]))
+        colours = [BLACK] * len(lives) + [paint[d] for d in p.dim[cut].tolist()]
         width = 1.4 if p.n_cells <= 100 else 0.7
-        self.cuts_ = LineCollection([*lives, *joins], colors=paint, linewidths=width)
+        self.cuts_ = LineCollection([*lives, *joins], colors=colours, linewidths=width)
         ax.add_collection(self.cuts_)
         ax.set(xlim=(-0.6, p.n_cells - 0.4), ylim=(0, p.lifetime or 1.0), xticks=[])
-        ax.set(xlabel=f"{p.n_cells} cells", ylabel="time")
-        keys = [Line2D([], [], color=c, label=f"cut in dim {d}") for d, c in colour.items()]
-        if keys and len(keys) <= 10:
-            ax.legend(
-                handles=keys, fontsize="small", frameon=False, ncols=2,
-                loc="lower right", bbox_to_anchor=(1, 1),
-            )  # fmt: skip
+        ax.set(xlabel=f"{p.n_cells} cells at λ = {p.lifetime:.3g}", ylabel="time")
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         return self
 
+    def _column_colours(self, ax: Axes, lines: FloatArray) -> dict[int, str]:
+        """Colour of each column that is cut, explained by a colour bar or beside the lines."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import Normalize, to_hex
+        from matplotlib.lines import Line2D
 
-def _segments(partition: MondrianPartition) -> tuple[FloatArray, FloatArray]:
-    """Segments (C, 2, 2) of the cuts of two dims in the order of their times, and these."""
-    cut = np.flatnonzero(partition.dim >= 0)
-    cut = cut[np.argsort(partition.time[cut], kind="stable")]
-    ends = np.stack([partition.lower[cut], partition.upper[cut]], axis=1)
-    ends[np.arange(cut.size), :, partition.dim[cut]] = partition.loc[cut, None]
-    return ends, partition.time[cut]
+        columns = np.unique(self.partition.dim[self.partition.dim >= 0]).tolist()
+        if len(columns) > _MOST_COLOURS:
+            scale = ScalarMappable(Normalize(columns[0], columns[-1]), "viridis")
+            self.figure_.colorbar(scale, ax=ax, label="column of the cut", pad=0.02)
+            return {d: to_hex(tuple(scale.to_rgba(d))) for d in columns}
+        default = [RED, BLUE] if len(columns) <= 2 else [f"C{k}" for k in range(_MOST_COLOURS)]
+        paint = dict(zip(columns, default, strict=False))
+        keys = [Line2D([], [], color=c, label=f"cut in column {d}") for d, c in paint.items()]
+        if keys:
+            breaks = np.full((len(lines), 1, 2), np.nan)
+            x, y = np.concatenate([lines, breaks], axis=1).reshape(-1, 2).T
+            legend_beside(ax, keys, [(ax.transData, x, y)])
+        return paint
 
 
-def _tree_places(partition: MondrianPartition) -> NDArray[np.float64]:
-    """Place of each node: cells from left to right, a cut midway between its two children."""
-    place = np.zeros(partition.dim.size)
+def tree_partition(
+    features: MondrianFeatures, tree: int = 0, scale: FloatArray | None = None
+) -> MondrianPartition:
+    """Extend the cuts of one tree to the bounding box of the rows.
+
+    A tree holds only the cuts that separate rows. Each is extended across the cell that it cuts, up
+    to the box of all rows. Cuts in the empty space between rows affect no feature and are not
+    known. ``scale`` is what the inputs were divided by; with it the cells have their units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import MondrianFeatures
+    >>> from mondrian_kernel.plotting.partition import tree_partition
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> features = MondrianFeatures(3.0, 10, random_state=0).fit(X)
+    >>> bool(tree_partition(features, 4).n_cells == features.n_cells_per_tree_[4])
+    True
+    """
+    trees, lifetime = features.trees_, features.lifetime_
+    factor = np.ones(trees.n_dims) if scale is None else scale
+    node = trees.root[[tree]]
+    lower, upper = trees.lower[node] * factor, trees.upper[node] * factor
+    levels = []
+    while node.size:
+        cut = trees.time[node] <= lifetime
+        dim = np.where(cut, trees.dim[node], np.int32(-1))
+        loc = np.where(cut, trees.loc[node] * factor[dim], np.nan)
+        time = np.where(cut, trees.time[node], np.inf)
+        levels.append(Level(dim, loc, time, lower, upper))
+        lower, upper = levels[-1].children()
+        node = np.stack((trees.left[node[cut]], trees.right[node[cut]]), axis=1).ravel()
+    return MondrianPartition.from_levels(lifetime, levels)
+
+
+def _tree_positions(partition: MondrianPartition) -> FloatArray:
+    """Horizontal position of each node: cells from left to right, a cut between its children."""
+    position = np.zeros(partition.dim.size)
     stack, n_cells = [0], 0
     while stack:
         node = stack.pop()
         if partition.dim[node] < 0:
-            place[node] = n_cells
+            position[node] = n_cells
             n_cells += 1
         else:
             stack += [int(partition.right[node]), int(partition.left[node])]
-    # Children come after their parents, so going back every child has its place.
+    # Children come after their parents, so in reverse order every child has its position.
     for node in np.flatnonzero(partition.dim >= 0)[::-1]:
-        place[node] = (place[partition.left[node]] + place[partition.right[node]]) / 2
-    return place
+        children = partition.left[node], partition.right[node]
+        position[node] = (position[children[0]] + position[children[1]]) / 2
+    return position

@@ -20,7 +20,7 @@ from mondrian_kernel._settings import (
     SURFACE_SIDE,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.plotting.tree_cells import tree_partition
+from mondrian_kernel.plotting.partition import tree_partition
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,5 @@
-"""Figures 9 and 10: Mondrian kernel and Mondrian forest on the very same trees."""
+"""Figures 9 and 10: Mondrian kernel and Mondrian forest on the same trees."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,21 +7,21 @@ from matplotlib.figure import Figure
 from scipy.stats import kurtosis
 from sklearn.linear_model import Ridge
 
-from mondrian_experiments import drawing
-from mondrian_experiments.claims import Claim
-from mondrian_experiments.cpu_data import Floats, Split
-from mondrian_experiments.drawing import COLOUR
 from mondrian_kernel import MondrianFeatures, MondrianForestRegressor
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.experiments import drawing
+from mondrian_kernel.experiments.claims import Claim
+from mondrian_kernel.experiments.cpu_data import Split
+from mondrian_kernel.experiments.drawing import COLOUR
+from mondrian_kernel.experiments.schemes import Tick
 
 NEEDS_CPU_DATA = True
 _TREES, _DELTA2 = 50, 1e-4
 _FIRST, _LAST, _SHOWN = 1e-8, 1e-5, 2e-6
 
 
-def compute(
-    split: Split, quick: bool, seed: int, tick: Callable[[float, str], None]
-) -> dict[str, Any]:
-    """Fit both to the training rows at lifetimes of one set of trees."""
+def compute(split: Split, quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
+    """Fit kernel and forest to the training rows at many lifetimes of one set of trees."""
     features = MondrianFeatures(_LAST, _TREES, random_state=seed).fit(split.X)
     lifetimes = np.geomspace(_FIRST, _LAST, 13 if quick else 31)
     alpha = split.y.size * _DELTA2
@@ -55,42 +52,40 @@ def compute(
     }
 
 
-def _kernel(features: MondrianFeatures, split: Split, alpha: float) -> Floats:
+def _kernel(features: MondrianFeatures, split: Split, alpha: float) -> FloatArray:
     ridge = Ridge(alpha=alpha, fit_intercept=False, solver="cholesky")
-    weights: Floats = ridge.fit(features.transform(split.X), split.centred).cell_weights_
-    return weights
+    return np.asarray(ridge.fit(features.transform(split.X), split.centred).coef_)
 
 
-def _forest(features: MondrianFeatures, split: Split) -> Floats:
+def _forest(features: MondrianFeatures, split: Split) -> FloatArray:
     forest = MondrianForestRegressor.from_features(features, _DELTA2, fit_intercept=False)
     return np.asarray(forest.fit(split.X, split.centred).cell_weights_)
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Compare least errors, where they are, and how peaked the weights are."""
+    """Compare the lowest errors, their lifetimes, and how peaked the weights are."""
     lifetimes, errors = result["lifetimes"], result["errors"]
     best = {model: int(np.argmin(e["test"])) for model, e in errors.items()}
     least = {model: errors[model]["test"][k] for model, k in best.items()}
     at = {model: lifetimes[k] for model, k in best.items()}
-    as_good = [
-        t for t, e in zip(lifetimes, errors["kernel"]["test"], strict=True) if e <= least["forest"]
-    ]
+    is_as_good = np.array(errors["kernel"]["test"]) <= least["forest"]
+    as_good = np.array(lifetimes)[is_as_good]
     kernel, forest = (np.array(result["weights"][model]) for model in ("kernel", "forest"))
     leaf_values = forest * np.sqrt(result["trees"])
     return [
         Claim(
             "The kernel reaches a lower test error at a smaller lifetime than the forest",
             {
-                "least test error in %, kernel": least["kernel"],
+                "lowest test error in %, kernel": least["kernel"],
                 "forest": least["forest"],
                 "at lifetime, kernel": at["kernel"],
                 "forest at": at["forest"],
                 "kernel as good as the forest's best at": min(as_good, default=np.inf),
-                "kernel with δ² = 1e-4 beside the sum": least["kernel_as_written"],
+                "kernel with penalty δ² = 1e-4": least["kernel_as_written"],
             },
             held=least["kernel"] < least["forest"] and at["kernel"] < at["forest"],
-            remark="The paper's scripts hand δ² = 1e-4 to a gradient descent whose penalty beside "
-            f"the sum of squares is N δ² = {result['alpha']:.2g}; so do we.",
+            remark="The paper's scripts pass δ² = 1e-4 to a gradient descent. Relative to the sum "
+            f"of squares its penalty is N δ² = {result['alpha']:.2g}, which we use too.",
         ),
         Claim(
             "The kernel's weights are more peaked at 0 than the forest's",
@@ -103,9 +98,9 @@ def claims(result: dict[str, Any]) -> list[Claim]:
             },
             held=np.median(np.abs(kernel)) < np.median(np.abs(leaf_values))
             and kurtosis(kernel) > kurtosis(forest),
-            remark="The paper's figure sets kernel weights beside leaf values. As weights of the "
-            "same features, leaf values over √M, most of the forest's are as small; what it has "
-            "more of is weights as large as the targets allow.",
+            remark="The paper's figure compares kernel weights with leaf values. Leaf values "
+            "divided by √M are weights of the same features. Most of them are as small as the "
+            "kernel's, but more of them are as large as the targets allow.",
         ),
     ]
 
@@ -117,18 +112,16 @@ def draw(result: dict[str, Any]) -> dict[str, Figure]:
 
 def _errors(result: dict[str, Any]) -> Figure:
     figure, (ax,) = drawing.panels(1, 6.0, 3.4)
-    for model, colour in (("forest", "forest"), ("kernel", "mondrian")):
-        for part, line in (("test", {"linewidth": 2.0}), ("train", {"linestyle": "dashed"})):
-            ax.plot(
-                result["lifetimes"], result["errors"][model][part], color=COLOUR[colour],
-                label=f"{model} ({part})", **line,
-            )  # fmt: skip
-    as_written = result["errors"]["kernel_as_written"]["test"]
-    ax.plot(
-        result["lifetimes"], as_written, color=COLOUR["every_cut"], linewidth=1,
-        label=f"kernel (test), penalty {result['delta2']:g}",
-    )  # fmt: skip
+    lifetimes, errors = result["lifetimes"], result["errors"]
+    for model, colour in (("forest", COLOUR["forest"]), ("kernel", COLOUR["mondrian"])):
+        for part, style in (("test", "solid"), ("train", "dashed")):
+            line: dict[str, Any] = {"color": colour, "linestyle": style, "linewidth": 1.8}
+            ax.plot(lifetimes, errors[model][part], label=f"{model} ({part})", **line)
+    label = f"kernel (test), penalty {result['delta2']:g}"
+    as_written = errors["kernel_as_written"]["test"]
+    ax.plot(lifetimes, as_written, color=COLOUR["every_cut"], linewidth=1, label=label)
     ax.axvline(result["shown_lifetime"], color=COLOUR["grey"], linestyle="dotted", linewidth=1)
+    drawing.note(ax, "figure 10", (result["shown_lifetime"], 0), (3, 4), color=COLOUR["grey"])
     ax.set(xscale="log", xlabel=r"lifetime $\lambda$", ylabel="relative error [%]", ylim=(0, None))
     ax.set_title(f"{result['data']}, M = {result['trees']}, penalty {result['alpha']:.2g}")
     drawing.legend_below(figure, [ax], 3)
@@ -138,21 +131,16 @@ def _errors(result: dict[str, Any]) -> Figure:
 def _weights(result: dict[str, Any]) -> Figure:
     figure, axes = drawing.panels(2, 7.2, 2.9)
     kernel, forest = (np.array(result["weights"][model]) for model in ("kernel", "forest"))
-    root = np.sqrt(result["trees"])
-    for ax, leaves in zip(axes, (forest * root, forest), strict=True):
+    look: dict[str, Any] = {"density": True, "histtype": "stepfilled", "alpha": 0.45}
+    for ax, leaves in zip(axes, (forest * np.sqrt(result["trees"]), forest), strict=True):
         first, last = np.quantile(np.concatenate([kernel, leaves]), [0.001, 0.999])
         bins = np.linspace(first, last, 51).tolist()
-        for values, label, colour in (
-            (leaves, "Mondrian forest", "forest"),
-            (kernel, "Mondrian kernel", "mondrian"),
-        ):
-            ax.hist(
-                values, bins, density=True, histtype="stepfilled", alpha=0.45,
-                color=COLOUR[colour], edgecolor=COLOUR[colour], label=label,
-            )  # fmt: skip
+        for values, model, colour in ((leaves, "forest", "forest"), (kernel, "kernel", "mondrian")):
+            look |= {"color": COLOUR[colour], "edgecolor": COLOUR[colour]}
+            ax.hist(values, bins, label=f"Mondrian {model}", **look)
     axes[0].set(xlabel="leaf value of the forest, weight of the kernel", ylabel="density")
     axes[0].set_title(f"as in the paper, λ = {result['shown_lifetime']:g}")
-    axes[1].set(xlabel=r"leaf value over $\sqrt{M}$, weight of the kernel")
+    axes[1].set(xlabel=r"leaf value / $\sqrt{M}$, weight of the kernel")
     axes[1].set_title("as weights of the same features")
     drawing.letter(axes)
     drawing.legend_below(figure, axes, 2)

@@ -1,25 +1,24 @@
-"""Figure 7: a known kernel width is found again on synthetic data, with its posterior."""
+"""Figure 7: a known kernel width is recovered on synthetic data, with its posterior."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from mondrian_experiments.claims import Claim
-from mondrian_experiments.drawing import COLOUR
 from mondrian_kernel import LifetimePath, lifetime_path
 from mondrian_kernel.datasets import make_laplace_gp
+from mondrian_kernel.experiments import drawing
+from mondrian_kernel.experiments.claims import Claim
+from mondrian_kernel.experiments.drawing import COLOUR
+from mondrian_kernel.experiments.schemes import Tick
 
 NEEDS_CPU_DATA = False
 _TRUE, _LAST, _NOISE = 10.0, 100.0, 0.01
-_MORE = 20
+_MORE = 20  # times as many trees for the second posterior
 
 
-def compute(quick: bool, seed: int, tick: Callable[[float, str], None]) -> dict[str, Any]:
+def compute(quick: bool, seed: int, tick: Tick) -> dict[str, Any]:
     """Follow the lifetime path on a draw from a Gaussian process, with few trees and with many."""
     n, n_trees, n_lifetimes = (300, 50, 25) if quick else (1000, 50, 80)
     tick(0.0, "drawing the data")
@@ -27,17 +26,20 @@ def compute(quick: bool, seed: int, tick: Callable[[float, str], None]) -> dict[
     X_train, X_validation, X_test = np.split(X, 3)
     y_train, y_validation, y_test = np.split(y, 3)
 
+    options: dict[str, Any] = {"max_lifetime": _LAST, "n_lifetimes": n_lifetimes}
+    options |= {"alphas": [_NOISE**2], "solver": "dense", "fit_intercept": False}
+    options |= {"criterion": "holdout", "validation": (X_validation, y_validation)}
+
     def follow(trees: int, begin: float, end: float) -> LifetimePath:
         def advance(done: int, total: int, info: dict[str, Any]) -> None:
             part = begin + (end - begin) * min(done / total, 1.0)
             tick(part, f"{trees} trees, lifetime {info['lifetime']:.3g}")
 
-        path = lifetime_path(
-            X_train, y_train, n_estimators=trees, max_lifetime=_LAST, n_lifetimes=n_lifetimes,
-            alphas=[_NOISE**2], criterion="holdout", validation=(X_validation, y_validation),
-            solver="dense", fit_intercept=False, random_state=seed, callback=advance,
-        )  # fmt: skip
-        if not path.complete:
+        trees_options: dict[str, Any] = {"n_estimators": trees, "random_state": seed}
+        path: LifetimePath = lifetime_path(
+            X_train, y_train, callback=advance, **trees_options, **options
+        )
+        if not path.complete:  # the path swallows an interrupt
             raise KeyboardInterrupt
         return path
 
@@ -62,7 +64,7 @@ def compute(quick: bool, seed: int, tick: Callable[[float, str], None]) -> dict[
 
 
 def _posterior(path: LifetimePath) -> dict[str, Any]:
-    # The paper's marginal likelihood: prior variance 1 and noise δ², which are the truth here.
+    # The paper's marginal likelihood has prior variance 1 and noise δ², which is true here.
     posterior = path.posterior(stats.loguniform(_LAST / 1000, _LAST), evidence="evidence-paper")
     return {
         "trees": path.trees.trees_.n_trees,
@@ -74,7 +76,7 @@ def _posterior(path: LifetimePath) -> dict[str, Any]:
 
 
 def claims(result: dict[str, Any]) -> list[Claim]:
-    """Compare the width found with the true one, and its test error with the least."""
+    """Compare the lifetime found with the true one, and its test error with the lowest."""
     true, test = result["true_lifetime"], result["test_error"]
     best = int(np.argmin(result["validation_error"]))
     found = result["lifetimes"][best]
@@ -88,13 +90,14 @@ def claims(result: dict[str, Any]) -> list[Claim]:
                 f"posterior mean, {many['trees']} trees": many["mean"],
             },
             held=true / 10 < found < true * 10,
-            remark="Few trees make a rough kernel, which a larger lifetime makes up for: with more "
-            "trees the posterior comes to the truth. The peak of the error, where cells are about "
-            "as many as rows, is that of the exact minimum; gradient descent stops short of it.",
+            remark="With few trees the kernel is rough, and a larger lifetime compensates for it. "
+            "With more trees the posterior approaches the truth. The error peaks where there are "
+            "about as many cells as rows, because the ridge problem is solved exactly. Gradient "
+            "descent stops before it gets there.",
         ),
         Claim(
             "λ̂ performs excellently on an independent test set",
-            {"test error in % at λ̂": test[best], "least test error in %": min(test)},
+            {"test error in % at λ̂": test[best], "lowest test error in %": min(test)},
             held=test[best] < 1.1 * min(test),
         ),
     ]
@@ -105,42 +108,30 @@ def draw(result: dict[str, Any]) -> dict[str, Figure]:
     figure = Figure(figsize=(5.2, 4.2), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     lifetimes, validation = result["lifetimes"], result["validation_error"]
-    for part, colour, width in (
-        ("train", "grey", 1.2),
-        ("validation", "mondrian", 2.0),
-        ("test", "binning", 1.2),
-    ):
-        top.plot(
-            lifetimes, result[f"{part}_error"], label=part, color=COLOUR[colour], linewidth=width,
-            drawstyle="steps-post",
-        )  # fmt: skip
+    for part, key in (("train", "grey"), ("validation", "mondrian"), ("test", "binning")):
+        width = 2.0 if part == "validation" else 1.2
+        line: dict[str, Any] = {"color": COLOUR[key], "linewidth": width}
+        top.step(lifetimes, result[f"{part}_error"], where="post", label=part, **line)
     best = int(np.argmin(validation))
-    top.vlines(lifetimes[best], 0, validation[best], COLOUR["mondrian"], "dashed", linewidth=1.2)
-    top.annotate(
-        rf"$\hat\lambda$ = {lifetimes[best]:.3g}", (lifetimes[best], 0), xytext=(4, 5),
-        textcoords="offset points", color=COLOUR["mondrian"],
-    )  # fmt: skip
+    chosen = lifetimes[best]
+    top.vlines(chosen, 0, validation[best], COLOUR["mondrian"], "dashed", linewidth=1.2)
+    found = rf"$\hat\lambda$ = {chosen:.3g}"
+    drawing.note(top, found, (chosen, 0), (4, 5), fontsize=9, color=COLOUR["mondrian"])
     top.set(xscale="log", xlim=(0.1, lifetimes[-1]), ylim=(0, 110), ylabel="relative error [%]")
-    top.set_title(
-        f"synthetic, {result['rows']} rows each, drawn with $\\lambda_0$ = "
-        f"{result['true_lifetime']:g}"
-    )
+    true = result["true_lifetime"]
+    top.set_title(f"synthetic data, 3 × {result['rows']} rows, true $\\lambda_0$ = {true:g}")
     top.legend(loc="lower left")
     for posterior, colour in zip(result["posteriors"], ("every_cut", "mondrian"), strict=True):
         edges = np.array(posterior["edges"])
         inside = edges[:-1] > 0
-        # Log λ has a flat prior, so this is also the likelihood, scaled.
+        # The prior of ln λ is flat, so this is also the likelihood up to a factor.
         density = np.array(posterior["weights"])[inside][:-1] / np.diff(np.log(edges[1:-1]))
-        bottom.stairs(
-            density, edges[1:-1], fill=True, color=COLOUR[colour], alpha=0.7,
-            label=f"{posterior['trees']} trees",
-        )  # fmt: skip
+        look = {"fill": True, "color": COLOUR[colour], "alpha": 0.7}
+        bottom.stairs(density, edges[1:-1], label=f"{posterior['trees']} trees", **look)
     for ax in (top, bottom):
-        ax.axvline(result["true_lifetime"], color=COLOUR["ink"], linestyle="dotted")
-    bottom.annotate(
-        r"$\lambda_0$", (result["true_lifetime"], 1), xycoords=("data", "axes fraction"),
-        xytext=(-4, -10), textcoords="offset points", ha="right",
-    )  # fmt: skip
+        ax.axvline(true, color=COLOUR["ink"], linestyle="dotted")
+    beside: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "right"}
+    drawing.note(bottom, r"$\lambda_0$", (true, 1), (-4, -10), **beside)
     bottom.set(xlabel=r"lifetime $\lambda$", ylabel="posterior\ndensity of ln λ")
     bottom.legend(loc="upper left")
     return {"width-recovery": figure}

@@ -1,7 +1,5 @@
 """Run experiments, write their results and figures, and the table of claims."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -17,24 +15,59 @@ import sklearn
 from threadpoolctl import threadpool_limits
 
 import mondrian_kernel
-from mondrian_experiments import NAMES
-from mondrian_experiments.claims import Outcome
-from mondrian_experiments.cpu_data import DataMissing, load_cpu
-from mondrian_experiments.readme import TEMPLATE, with_table
+from mondrian_kernel.experiments.claims import Outcome, with_table
+from mondrian_kernel.experiments.cpu_data import DataMissing, load_cpu
+from mondrian_kernel.experiments.schemes import Tick
 
-_STEPS = 100
+NAMES = (
+    "partition",
+    "kernel-error",
+    "cpu-error",
+    "width-recovery",
+    "width-search",
+    "kernel-and-forest",
+)
+"""Names of the experiments, in the order of the paper."""
+
+_STEPS = 100  # progress steps per experiment
 
 
-def run_experiments(
-    names: Sequence[str] | None,
+def run(
+    names: Sequence[str] | None = None,
     *,
-    data: Path | None,
+    data: Path | None = None,
     out: Path,
-    quick: bool,
-    seed: int,
-    progress: Callable[[int, int, str], None] | None,
+    quick: bool = False,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Outcome]:
-    """Do what :func:`mondrian_experiments.run` says."""
+    """Run experiments: write ``out/results``, ``out/figures`` and the table in ``out/README.md``.
+
+    A file is written completely or not at all. After Ctrl-C, finished experiments are kept and
+    listed in the table.
+
+    Parameters
+    ----------
+    names : sequence of str or None, default=None
+        Some of `NAMES`; None for all.
+    data : Path or None, default=None
+        Folder with cpu_act.csv.gz. None: the folder in the environment variable
+        MONDRIAN_KERNEL_DATA, or OpenML. Without the data, experiments that need it are skipped;
+        with ``quick`` they run on synthetic data.
+    out : Path
+        Folder to write to; created if it does not exist.
+    quick : bool, default=False
+        Whether to run at small sizes.
+    seed : int, default=0
+        Seed of all random numbers.
+    progress : callable or None, default=None
+        Called as ``progress(done, total, text)``.
+
+    Returns
+    -------
+    outcomes : list of Outcome
+        For each name the claims with the measured numbers and the files, or why it was skipped.
+    """
     names = NAMES if names is None else tuple(names)
     for name in names:
         if name not in NAMES:
@@ -43,8 +76,7 @@ def run_experiments(
         import_module("matplotlib")
     except ImportError as error:
         raise ImportError(
-            "The experiments draw figures, which needs matplotlib: pip install "
-            "'mondrian-kernel[plot]'."
+            "The experiments draw figures and need matplotlib: pip install 'mondrian-kernel[plot]'."
         ) from error
     out = Path(out)
     for folder in ("results", "figures"):
@@ -62,17 +94,12 @@ def run_experiments(
             outcomes.append(_run_one(name, data, out, quick, seed, tick))
             tick(1.0, "")
     finally:
-        _write_table(out)
+        write_table(out)
     return outcomes
 
 
 def _run_one(
-    name: str,
-    data: Path | None,
-    out: Path,
-    quick: bool,
-    seed: int,
-    tick: Callable[[float, str], None],
+    name: str, data: Path | None, out: Path, quick: bool, seed: int, tick: Tick
 ) -> Outcome:
     experiment = _module(name)
     split = None
@@ -82,11 +109,12 @@ def _run_one(
         except DataMissing as missing:
             return Outcome(name, skipped=str(missing))
     begin = time.process_time()
-    # One thread, so that CPU time means the same for every scheme and the result does not depend
-    # on the machine's cores.
+    # With one thread CPU times are comparable, and the result does not depend on the cores.
     with threadpool_limits(1):
         inputs = () if split is None else (split,)
         found = experiment.compute(*inputs, quick=quick, seed=seed, tick=tick)
+    modules = {"mondrian_kernel": mondrian_kernel, "numpy": np, "scikit-learn": sklearn}
+    versions = {name: module.__version__ for name, module in modules.items()}
     result = {
         "experiment": name,
         "quick": quick,
@@ -94,15 +122,10 @@ def _run_one(
         **({"data": split.name, "source": split.source} if split else {}),
         **found,
         "cpu_seconds": time.process_time() - begin,
-        "versions": {
-            "python": platform.python_version(),
-            "mondrian_kernel": mondrian_kernel.__version__,
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
+        "versions": {"python": platform.python_version(), **versions},
     }
     path = out / "results" / f"{name}.json"
-    # A line for each part: lists of numbers would fill a page otherwise.
+    # One line per key, because an indented list has one line per number.
     lines = [f'"{key}": {json.dumps(v, allow_nan=False)}' for key, v in _plain(result).items()]
     _write(path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
     files = [path, *draw(path, out / "figures")]
@@ -110,8 +133,8 @@ def _run_one(
 
 
 def draw(result: Path, folder: Path) -> list[Path]:
-    """Draw the figures of a result file into a folder and return what was written."""
-    from mondrian_experiments import drawing
+    """Draw the figures of a result file into a folder and return the files written."""
+    from mondrian_kernel.experiments import drawing  # needs matplotlib
 
     found = json.loads(result.read_text())
     files = []
@@ -123,7 +146,7 @@ def draw(result: Path, folder: Path) -> list[Path]:
     return files
 
 
-def _write_table(out: Path) -> None:
+def write_table(out: Path) -> None:
     """Put the claims of all results in ``out`` into its README, between the markers."""
     rows = {}
     for name in NAMES:
@@ -134,16 +157,16 @@ def _write_table(out: Path) -> None:
             data = f", {found['data']}" if "data" in found else ""
             rows[name + data + sizes] = _module(name).claims(found)
     readme = out / "README.md"
-    text = readme.read_text(encoding="utf-8") if readme.exists() else TEMPLATE
+    text = readme.read_text(encoding="utf-8") if readme.exists() else "# The paper's experiments\n"
     _write(readme, with_table(text, rows).encode())
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"mondrian_experiments.{name.replace('-', '_')}")
+    return import_module(f"mondrian_kernel.experiments.{name.replace('-', '_')}")
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it appears whole or not at all."""
+    """Write a file completely or not at all."""
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_bytes(content)
@@ -153,7 +176,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Turn arrays into lists and round to six digits, more than a figure shows."""
+    """Turn arrays into lists and round to six digits, which is enough for figures."""
     if isinstance(value, dict):
         return {key: _plain(v) for key, v in value.items()}
     if isinstance(value, list | tuple):
