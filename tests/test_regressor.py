@@ -23,15 +23,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-import mondrian_kernel._path.choose
 import mondrian_kernel._model.ridge_model
+import mondrian_kernel._path.choose
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._linear.variance import SampledVariance
+from mondrian_kernel._model.ridge_model import weighted_quantile
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
-from mondrian_kernel._model.ridge_model import weighted_quantile
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 

@@ -19,6 +19,7 @@ __all__ = [
     "MondrianKernelRegressor",
     "MondrianPartition",
     "RandomBinningFeatures",
+    "every_cut_path",
     "lifetime_path",
     "load",
     "save",
@@ -44,14 +45,12 @@ _HOME = {
 """Module of each public name; the same as in the imports for type checkers."""
 
 if TYPE_CHECKING:
-    from mondrian_kernel._path.result import LifetimePath
-    from mondrian_kernel._path.ridge_path import lifetime_path
-    from mondrian_kernel._path.sgd_path import sgd_path
     from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
     from mondrian_kernel.classifier import MondrianKernelClassifier
     from mondrian_kernel.features import MondrianFeatures
     from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
     from mondrian_kernel.partition import MondrianPartition
+    from mondrian_kernel.paths import LifetimePath, every_cut_path, lifetime_path, sgd_path
     from mondrian_kernel.persistence import load, save
     from mondrian_kernel.regressor import MondrianKernelRegressor
 else:

@@ -132,7 +132,7 @@ class MondrianForest(MondrianEstimator):
 def leaf_sums(
     Phi: sparse.csr_matrix, Y: FloatArray, weight: FloatArray, n_trees: int
 ) -> FloatArray:
-    """Sums of s p y, s p and s p² over the rows of each leaf, (C, K + 2).
+    """Sum s p y, s p and s p² over the rows of each leaf, (C, K + 2).
 
     p is the probability that a row lies in the leaf, 1 for rows the trees were grown on.
     """

@@ -190,11 +190,10 @@ EXACT_DIGITS = 40  # digits of whole numbers kept in categories; 128-bit identif
 MAX_CATEGORIES = 50  # encoded columns of a text column; the kernel's cost grows with each
 
 # Fits of tables.
-HELD_OUT_SHARE = 0.2  # share of the rows; the usual fifth
 COVERAGE = 0.9  # coverage of the intervals that are measured and reported
 # Rows that are fitted at once. The error bars of a regression need a matrix of this size: 512 MB.
 ROWS_AT_ONCE = {"regression": 8000, "classification": 50_000}
-STREAM_TREES = (100, 400)  # fewest and most trees of a fit of more rows than that
+TABLE_TREES = (100, 400)  # fewest and most trees of a fit of more rows than that
 STREAM_WORK = 100_000_000  # rows times trees of such a fit; time is in proportion, some minutes
 STREAM_BOX_BYTES = 5e8  # bytes for the boxes of all cells of such a fit
 LEARN_BLOCK_ROWS = 5000  # rows between two reports of progress while learning

@@ -117,7 +117,9 @@ def test_another_number_of_columns():
 def test_nullable_columns():
     one = REGRESSOR.fit(X, y).cell_weights_
     targets = dd.from_dask_array(y).astype("Float64")
-    np.testing.assert_array_equal(REGRESSOR.fit(FRAME.astype("Float64"), targets).cell_weights_, one)
+    np.testing.assert_array_equal(
+        REGRESSOR.fit(FRAME.astype("Float64"), targets).cell_weights_, one
+    )
 
 
 def test_columns_of_files_that_are_read_in_other_parts(tmp_path):

@@ -53,7 +53,11 @@ def learn(model, begin, end, **kwargs):
 
 def seen(model):
     """All that a user can see of a model."""
-    out = {"coef": np.copy(model.cell_weights_), "lifetime": model.lifetime_, "scale": model.scale_.copy()}
+    out = {
+        "coef": np.copy(model.cell_weights_),
+        "lifetime": model.lifetime_,
+        "scale": model.scale_.copy(),
+    }
     out["features"] = model.features_.transform(NEW / model.scale_).toarray()
     out["n_cells"] = model.features_.n_cells_
     names = ("decision_function", "predict_proba", "predict")

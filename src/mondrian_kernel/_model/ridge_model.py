@@ -105,7 +105,7 @@ class ErrorBars:
         return cls(sampled, errors, rows.weight[sampled.rows])
 
     def std(self, Phi: sparse.csr_matrix, model: FittedModel) -> FloatArray:
-        """Standard deviation of a new y at rows with features Φ, (n, K)."""
+        """Return the standard deviation of a new y at rows with features Φ, (n, K)."""
         variance = self.variance(Phi) + model.alpha
         std: FloatArray = np.sqrt(variance[:, None] * model.signal)
         return std

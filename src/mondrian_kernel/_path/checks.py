@@ -16,8 +16,8 @@ from mondrian_kernel._linear.classes import check_classes
 from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._settings import MODEL_ALPHAS, PATH_ALPHAS_LEFT_OUT
-from mondrian_kernel._typing import FloatArray
 from mondrian_kernel._trees.checks import check_rows
+from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
 
@@ -168,7 +168,7 @@ def class_labels(
     check_consistent_length(rows, labels)
     assert_all_finite(labels, input_name="y")
     if classes is None:
-        _, classes, _, _ = check_classes(rows, labels, None)
+        classes, _ = check_classes(labels)
     new = labels[~np.isin(labels, classes)].tolist()
     if new:
         raise ValueError(f"validation y has the class {new[0]!r}, which y has not.")

@@ -49,9 +49,9 @@ from mondrian_kernel._settings import (
     WINDOW,
     WINDOW_MOVES,
 )
+from mondrian_kernel._trees.checks import check_budget
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._trees.checks import check_budget
 
 Choice = tuple[float, float, LifetimePath | None]
 

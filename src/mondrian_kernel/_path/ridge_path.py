@@ -20,11 +20,11 @@ from mondrian_kernel._settings import (
     PATH_DENSE_COST,
     PATH_PATIENCE,
 )
+from mondrian_kernel._trees.csr import features_through
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import features_at
-from mondrian_kernel._trees.csr import features_through
 
 HeldOut = tuple[FloatArray, FloatArray]  # rows, targets
 

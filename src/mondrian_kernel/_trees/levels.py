@@ -200,7 +200,8 @@ def grow_trees(
 def reached_levels(trees: Trees, lifetimes: FloatArray, weights: FloatArray) -> Levels:
     """Return the levels of lifetimes; those that the trees did not reach are put at their end."""
     reached, place = np.unique(np.minimum(lifetimes, trees.lifetime), return_inverse=True)
-    return Levels.of(trees, reached, np.bincount(place, weights))
+    joined: FloatArray = np.bincount(place, weights).astype(np.float64)
+    return Levels.of(trees, reached, joined)
 
 
 def continue_trees(trees: Trees, levels: Levels, seed: int) -> OnlineTrees:

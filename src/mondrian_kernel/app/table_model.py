@@ -16,7 +16,7 @@ from mondrian_kernel._settings import (
     PREDICT_BLOCK_ROWS,
     ROWS_AT_ONCE,
     STREAM_BOX_BYTES,
-    STREAM_TREES,
+    TABLE_TREES,
     STREAM_WORK,
 )
 from mondrian_kernel._typing import FloatArray
@@ -280,7 +280,7 @@ def _make_estimator(choices: Choices, scale: FloatArray, n_rows: int) -> Any:
         "n_jobs": choices.n_jobs,
     }
     if n_rows > ROWS_AT_ONCE[choices.task]:
-        options["n_estimators"] = int(np.clip(STREAM_WORK // n_rows, *STREAM_TREES))
+        options["n_estimators"] = int(np.clip(STREAM_WORK // n_rows, *TABLE_TREES))
         options["max_cells"] = int(STREAM_BOX_BYTES / (64 * scale.size + 200))
     if choices.n_trees is not None:
         options["n_estimators"] = choices.n_trees

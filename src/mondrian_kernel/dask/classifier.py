@@ -18,6 +18,7 @@ from mondrian_kernel._linear.losses import probabilities
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import choose_loss_width, enough_trees
 from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._trees.checks import check_budget, draw_seed
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks, Rows
@@ -32,7 +33,6 @@ from mondrian_kernel.dask.ridge import is_dense, solve_products, solve_sums
 from mondrian_kernel.dask.summary import Summary, summarise
 from mondrian_kernel.dask.sums import sum_rows
 from mondrian_kernel.dask.targets import Encoded
-from mondrian_kernel._trees.checks import check_budget, draw_seed
 from mondrian_kernel.features import MondrianFeatures, features_at
 
 _TOL = 1e-4

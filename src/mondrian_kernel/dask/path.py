@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from mondrian_kernel._path.checks import check_alphas, check_lifetimes
 from mondrian_kernel._path.driver import cell_budget
 from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add
@@ -22,7 +23,6 @@ from mondrian_kernel.dask.room import slabs
 from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import sum_rows, sum_totals
 from mondrian_kernel.dask.targets import Centred, numbers
-from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel.features import MondrianFeatures, features_at
 
 _TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution

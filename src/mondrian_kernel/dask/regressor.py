@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._path.choose import enough_trees
+from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.choose import block_scale, choose_block_width
@@ -25,7 +26,6 @@ from mondrian_kernel.dask.ridge import Solution, Variance, is_dense, solve_produ
 from mondrian_kernel.dask.summary import summarise
 from mondrian_kernel.dask.sums import Sums, sum_rows
 from mondrian_kernel.dask.targets import Centred, numbers
-from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel.features import MondrianFeatures, features_at
 from mondrian_kernel.regressor import MondrianKernelRegressor
 

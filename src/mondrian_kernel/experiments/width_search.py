@@ -142,9 +142,7 @@ def _ridge_path(split: Split, alpha: float, settings: dict[str, Any], *, every_c
     options = {"alphas": [alpha], "criterion": "holdout", "fit_intercept": False, **settings}
     if every_cut:
         last = _lifetime_of(15, split, settings["random_state"])
-        path = every_cut_path(
-            split.X, split.centred, callback=clock, max_lifetime=last, **options
-        )
+        path = every_cut_path(split.X, split.centred, callback=clock, max_lifetime=last, **options)
     else:
         path = lifetime_path(
             split.X, split.centred, callback=clock, n_lifetimes=20, tol=_RESIDUAL, **options

@@ -12,8 +12,8 @@ from mondrian_kernel._settings import (
     COVERAGE_LEVELS,
     INTERVAL_ROWS,
     INTERVAL_ROWS_DENSE,
-    VARIANCE_DENSE_SIZE,
     POINTS_SHOWN,
+    VARIANCE_DENSE_SIZE,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.figures import (
