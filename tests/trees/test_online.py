@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from mondrian_kernel._kernels.tables import OnlineTable
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.online import OnlineTrees, _Table
+from mondrian_kernel._trees.online import OnlineTrees
 
 SEED = 7
 M = 4
@@ -288,7 +289,7 @@ def test_interrupted_batch_leaves_the_trees_as_they_were(n_before, monkeypatch):
     online = from_rows(X, 0, 20.0)
     online.extend(X[:n_before])
     before = state(online)
-    doubled, calls = _Table.doubled, []
+    doubled, calls = OnlineTable.doubled, []
 
     def interrupted(table):
         calls.append(table)
@@ -296,7 +297,7 @@ def test_interrupted_batch_leaves_the_trees_as_they_were(n_before, monkeypatch):
             raise KeyboardInterrupt
         return doubled(table)
 
-    monkeypatch.setattr(_Table, "doubled", interrupted)
+    monkeypatch.setattr(OnlineTable, "doubled", interrupted)
     with pytest.raises(KeyboardInterrupt):
         online.extend(X[n_before:])
     assert len(calls) == 2

@@ -7,32 +7,21 @@ goes on in the child on the side of x. Lack of memory lets one unit exponential 
 walk: the walk spends Δ (t₁ - t₀) of it at a node alive from t₀ to t₁, and a cut comes where it
 runs out. The tree that results has the law of a tree sampled on all rows at once.
 
-The arrays are those of :class:`mondrian_kernel._trees.trees.Trees`, longer than what is used:
-
-``tally`` int64 (2,)
-    Number of nodes in use, and number of rows in the trees.
-``column`` int32 (R, capacity), ``n_cells`` int64 (R, M + 1), ``rungs`` float64 (R,)
-    At each rung λ, increasing up to the lifetime: the cell that a node is or lies in (-1 if it is
-    cut by λ), and the number of cells of each tree and, last, of all. Old nodes keep their numbers
-    for ever.
-``stop`` float64 (capacity,)
-    Time to which the clock of a leaf has run.
-``start`` int64 (2,), ``progress`` int64 (2,), ``leaf`` int32 (n, M)
-    The batch at hand: the tally before it; how many of its n·M insertions are done and how many
-    boxes are saved; the leaf of each row.
-``saved_node`` int32 (S,), ``saved_box`` float64 (S, 2 D), ``touched`` bool (capacity,)
-    The leaves that the batch enlarged and their boxes before it, lower then upper; a mark on them.
+Elsewhere ``nodes`` is an ``OnlineTable`` and ``batch`` a ``Batch`` of
+:mod:`mondrian_kernel._kernels.tables`.
 """
 
 import numpy as np
 from numba import njit
 
 from mondrian_kernel._kernels.streams import root_key, uniform
+from mondrian_kernel._kernels.tables import Batch, OnlineTable
 from mondrian_kernel._kernels.walk import box_distance
 
+# Entries of ``tally`` and of ``progress``.
 NODES, ROWS = range(2)
 DONE, SAVED = range(2)
-# Parts the streams of rows from those of nodes, which are hashed from the same seed.
+# Separates the streams of rows from those of nodes, which are hashed from the same seed.
 _OF_ROWS = np.uint64(0xA0761D6478BD642F)
 
 
@@ -45,7 +34,7 @@ def all_below(X, root, lower, upper, bound):
                 return False
     if root[0] >= 0:
         for d in range(X.shape[1]):
-            if not max(-lower[root[0], d], upper[root[0], d]) < bound:
+            if not (-lower[root[0], d] < bound and upper[root[0], d] < bound):
                 return False
     return True
 
@@ -78,185 +67,202 @@ def _cut(X, i, lower, upper, node, distance, key):
 
 @njit(cache=True, nogil=True)
 def _enlarge(X, i, lower, upper, node):
+    """Enlarge the box of ``node`` to hold row ``i``."""
     for d in range(X.shape[1]):
         lower[node, d] = min(lower[node, d], X[i, d])
         upper[node, d] = max(upper[node, d], X[i, d])
 
 
 @njit(cache=True, nogil=True)
-def _replace(root, left, right, m, above, old, new):
+def _replace(nodes, m, above, old, new):
     """Let ``new`` take the place of ``old`` under ``above``, or as the root of tree ``m``."""
     if above < 0:
-        root[m] = new
-    elif left[above] == old:
-        left[above] = new
+        nodes.root[m] = new
+    elif nodes.left[above] == old:
+        nodes.left[above] = new
     else:
-        right[above] = new
+        nodes.right[above] = new
 
 
 @njit(cache=True, nogil=True)
-def _insert(
-    X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree, parent,
-    left, right, dim, loc, time, lower, upper, count, stop, column,
-):  # fmt: skip
+def write_leaf(nodes, leaf, m, parent, count, stop):
+    """Write the fields of a leaf of tree ``m``, but not its box nor its cells."""
+    nodes.tree[leaf], nodes.parent[leaf] = m, parent
+    nodes.left[leaf] = nodes.right[leaf] = nodes.dim[leaf] = -1
+    nodes.loc[leaf] = nodes.time[leaf] = np.inf
+    nodes.count[leaf], nodes.stop[leaf] = count, stop
+
+
+@njit(cache=True, nogil=True)
+def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     """Append a leaf for row ``i`` and, unless ``node`` is -1, a cut above ``node``: the leaf."""
-    leaf = tally[NODES] + (node >= 0)
-    tally[NODES] = leaf + 1
-    tree[leaf], count[leaf], parent[leaf] = m, 1, -1
-    left[leaf] = right[leaf] = dim[leaf] = -1
-    loc[leaf] = time[leaf] = np.inf
-    stop[leaf] = lifetime
-    lower[leaf] = upper[leaf] = X[i]
+    parent, lower, upper, column = nodes.parent, nodes.lower, nodes.upper, nodes.column
+    n_cells, n_trees = nodes.n_cells, nodes.root.size
+    leaf = nodes.tally[NODES] + (node >= 0)
+    nodes.tally[NODES] = leaf + 1
+    write_leaf(nodes, leaf, m, -1, 1, lifetime)
+    for d in range(X.shape[1]):
+        lower[leaf, d] = upper[leaf, d] = X[i, d]
     if node < 0:
-        root[m] = leaf
+        nodes.root[m] = leaf
     else:
-        new, above = leaf - 1, parent[node]
-        tree[new], count[new], parent[new] = m, count[node] + 1, above
-        dim[new], loc[new] = _cut(X, i, lower, upper, node, distance, key)
-        time[new], stop[new] = cut_time, lifetime
-        lower[new], upper[new] = lower[node], upper[node]
+        new, above = leaf - 1, np.int64(parent[node])
+        write_leaf(nodes, new, m, above, nodes.count[node] + 1, lifetime)
+        dim, loc = _cut(X, i, lower, upper, node, distance, key)
+        nodes.dim[new], nodes.loc[new], nodes.time[new] = dim, loc, cut_time
+        for d in range(X.shape[1]):
+            lower[new, d], upper[new, d] = lower[node, d], upper[node, d]
         _enlarge(X, i, lower, upper, new)
-        _replace(root, left, right, m, above, node, new)
+        _replace(nodes, m, above, node, new)
         parent[leaf] = parent[node] = new
-        if X[i, dim[new]] <= loc[new]:
-            left[new], right[new] = leaf, node
+        if X[i, dim] <= loc:
+            nodes.left[new], nodes.right[new] = leaf, node
         else:
-            left[new], right[new] = node, leaf
+            nodes.left[new], nodes.right[new] = node, leaf
     for r in range(rungs.size):
         # A cut after λ leaves the row in the cell which the old node is or lies in at λ.
         if node >= 0 and cut_time > rungs[r]:
             column[r, leaf] = column[r, leaf - 1] = column[r, node]
         else:
-            column[r, leaf] = n_cells[r, -1]
+            column[r, leaf] = n_cells[r, n_trees]
             n_cells[r, m] += 1
-            n_cells[r, -1] += 1
+            n_cells[r, n_trees] += 1
             if node >= 0:
                 column[r, leaf - 1] = -1
     return leaf
 
 
 @njit(cache=True, nogil=True)
-def _descend(X, i, left, right, dim, loc, count, node, step):
+def _descend(X, i, nodes, node, step):
     """Go down from ``node`` to a leaf by the cuts, adding ``step`` to the counts: the leaf."""
-    count[node] += step
-    while left[node] >= 0:
-        node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-        count[node] += step
+    nodes.count[node] += step
+    while nodes.left[node] >= 0:
+        goes_left = X[i, nodes.dim[node]] <= nodes.loc[node]
+        node = np.int64(nodes.left[node] if goes_left else nodes.right[node])
+        nodes.count[node] += step
     return node
 
 
 @njit(cache=True, nogil=True)
-def _outermost(X, i, parent, lower, upper, node):
+def _outermost(X, i, nodes, node):
     """Return the highest of the nodes above a leaf whose boxes do not hold the row, -1 if none."""
-    outside = -1
-    while node >= 0 and box_distance(X, i, lower, upper, node) > 0.0:
+    outside = np.int64(-1)
+    while node >= 0 and box_distance(X, i, nodes.lower, nodes.upper, node) > 0.0:
         outside = node
-        node = parent[node]
+        node = np.int64(nodes.parent[node])
     return outside
 
 
 @njit(cache=True, nogil=True)
-def extend(
-    X, seed, lifetime, max_cells, rungs, n_cells, tally, start, progress, leaf, saved_node,
-    saved_box, touched, root, tree, parent, left, right, dim, loc, time, lower, upper, count, stop,
-    column,
-):  # fmt: skip
+def _save_box(nodes, node, batch):
+    """Keep the box of an old leaf, once in a batch."""
+    if node >= batch.tally[NODES] or nodes.touched[node]:
+        return
+    nodes.touched[node] = True
+    k, n_dims = batch.progress[SAVED], nodes.lower.shape[1]
+    batch.saved_node[k] = node
+    for d in range(n_dims):
+        batch.saved_box[k, d] = nodes.lower[node, d]
+        batch.saved_box[k, n_dims + d] = nodes.upper[node, d]
+    batch.progress[SAVED] += 1
+
+
+@njit(cache=True, nogil=True)
+def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
 
-    Goes on from ``progress`` and keeps it; every array but ``X``, ``rungs`` and ``start`` is
-    changed in place. The table is full when fewer than 2 nodes are left; ``saved_node`` must have
-    room for every insertion, or for every leaf there was before the batch. A root of -1 is a tree
-    without rows. Draws depend on ``seed`` uint64, the tree and the number of the row
-    (``tally[ROWS]``) alone. Once the last rung has ``max_cells`` cells no cut is made: the row goes
-    down by the cuts there are and joins a leaf, with all boxes and counts on its way.
+    ``table_arrays`` and ``batch_arrays`` are those of an ``OnlineTable`` and a ``Batch``, as plain
+    tuples; they are changed in place. Goes on from ``progress`` and keeps it. The table is full
+    when fewer than 2 nodes are left. ``rungs`` (R,) are the lifetimes at which cells
+    are numbered, increasing up to ``lifetime``. Draws depend on ``seed`` uint64, the tree and the
+    number of the row (``tally[ROWS]``) alone. Once the last rung has ``max_cells`` cells no cut is
+    made: the row goes down by the cuts there are and joins a leaf, with all boxes and counts on
+    its way.
 
     Boxes are nested, and one that holds the row lets it pass. So a row goes down by the cuts alone,
     then up again to the first box that holds it; only below that one is anything drawn or enlarged.
     """
-    n_dims, n_trees, n_rungs = X.shape[1], root.size, rungs.size
-    while progress[DONE] < leaf.size and tally[NODES] + 2 <= time.size:
+    nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
+    lower, upper, time, progress = nodes.lower, nodes.upper, nodes.time, batch.progress
+    n_trees, n_rungs = nodes.root.size, rungs.size
+    while progress[DONE] < batch.leaf.size and nodes.tally[NODES] + 2 <= time.size:
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
-        key = root_key(root_key(seed ^ _OF_ROWS, m), tally[ROWS])
-        node = below = root[m]
-        joins = node >= 0
+        key = root_key(root_key(seed ^ _OF_ROWS, m), nodes.tally[ROWS])
+        node = below = np.int64(nodes.root[m])
+        joins = bool(node >= 0)
         cut_time = distance = 0.0
         if joins:
-            below = _descend(X, i, left, right, dim, loc, count, node, 1)
-            node = _outermost(X, i, parent, lower, upper, below)
+            below = _descend(X, i, nodes, node, 1)
+            node = _outermost(X, i, nodes, below)
         if joins and node >= 0:
-            room = n_cells[n_rungs - 1, -1] < max_cells
+            room = nodes.n_cells[n_rungs - 1, n_trees] < max_cells
             budget = -np.log1p(-uniform(key, 0)) if room else np.inf
-            birth = time[parent[node]] if parent[node] >= 0 else 0.0
+            birth = time[nodes.parent[node]] if nodes.parent[node] >= 0 else 0.0
             while True:
                 distance = box_distance(X, i, lower, upper, node)
                 death = min(time[node], lifetime)
                 cut_time = birth + budget / distance
                 if cut_time < death:
-                    _descend(X, i, left, right, dim, loc, count, node, -1)
+                    _descend(X, i, nodes, node, -1)
                     joins = False
                     break
-                if node == below and node < start[NODES] and not touched[node]:
-                    touched[node] = True
-                    saved_node[progress[SAVED]] = node
-                    saved_box[progress[SAVED], :n_dims] = lower[node]
-                    saved_box[progress[SAVED], n_dims:] = upper[node]
-                    progress[SAVED] += 1
+                if node == below:
+                    _save_box(nodes, node, batch)
                 _enlarge(X, i, lower, upper, node)
                 if node == below:
                     break
                 budget = max(budget - distance * (death - birth), 0.0)
                 birth = time[node]
-                node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-        if joins:
-            leaf[i, m] = below
-        else:
-            leaf[i, m] = _insert(
-                X, i, m, key, node, distance, cut_time, lifetime, rungs, n_cells, tally, root, tree,
-                parent, left, right, dim, loc, time, lower, upper, count, stop, column,
-            )  # fmt: skip
+                goes_left = X[i, nodes.dim[node]] <= nodes.loc[node]
+                node = np.int64(nodes.left[node] if goes_left else nodes.right[node])
+        if not joins:
+            below = _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes)
+        batch.leaf[i, m] = below
         progress[DONE] += 1
         if m == n_trees - 1:
-            tally[ROWS] += 1
+            nodes.tally[ROWS] += 1
 
 
 @njit(cache=True, nogil=True)
-def undo(
-    n_cells, start_cells, tally, start, progress, leaf, saved_node, saved_box, touched,
-    root, parent, left, right, lower, upper, count,
-):  # fmt: skip
+def undo(nodes, batch):
     """Take back the insertions of a batch, the last one first.
 
     The boxes of old leaves are put back; above them a box is the union of its children's, which
     is exact once all rows of the batch that went through it are taken back. ``n_cells`` and
     ``tally`` return to what they were; appended nodes are free again without being erased.
     """
-    n_dims, n_trees = lower.shape[1], root.size
+    left, right, parent = nodes.left, nodes.right, nodes.parent
+    lower, upper = nodes.lower, nodes.upper
+    n_dims, n_trees, progress = lower.shape[1], nodes.root.size, batch.progress
     for k in range(progress[SAVED]):
-        node = saved_node[k]
-        touched[node] = False
+        node = batch.saved_node[k]
+        nodes.touched[node] = False
         for d in range(n_dims):
-            lower[node, d], upper[node, d] = saved_box[k, d], saved_box[k, n_dims + d]
+            lower[node, d], upper[node, d] = batch.saved_box[k, d], batch.saved_box[k, n_dims + d]
     while progress[DONE] > 0:
         progress[DONE] -= 1
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
-        node = leaf[i, m]
-        count[node] -= 1
-        above = parent[node]
+        node = np.int64(batch.leaf[i, m])
+        nodes.count[node] -= 1
+        above = np.int64(parent[node])
         # The row made this leaf, and the node above it if there is one.
-        if count[node] == 0 and node >= start[NODES]:
+        if nodes.count[node] == 0 and node >= batch.tally[NODES]:
             if above < 0:
-                root[m] = -1
+                nodes.root[m] = -1
             else:
                 other = right[above] if left[above] == node else left[above]
-                _replace(root, left, right, m, parent[above], above, other)
-                above = parent[other] = parent[above]
+                _replace(nodes, m, np.int64(parent[above]), above, np.int64(other))
+                above = np.int64(parent[above])
+                parent[other] = above
         while above >= 0:
-            count[above] -= 1
+            nodes.count[above] -= 1
             a, b = left[above], right[above]
             for d in range(n_dims):
                 lower[above, d] = min(lower[a, d], lower[b, d])
                 upper[above, d] = max(upper[a, d], upper[b, d])
-            above = parent[above]
+            above = np.int64(parent[above])
     progress[SAVED] = 0
-    tally[:] = start
-    n_cells[:] = start_cells
+    nodes.tally[NODES], nodes.tally[ROWS] = batch.tally[NODES], batch.tally[ROWS]
+    for r in range(nodes.n_cells.shape[0]):
+        for m in range(n_trees + 1):
+            nodes.n_cells[r, m] = batch.n_cells[r, m]

@@ -1,20 +1,11 @@
-"""Grow Mondrian trees on rows, forward in time, with lazy clocks.
+"""Grow Mondrian trees on rows, forward in time, with lazy clocks, and freeze them.
 
 A node inherits its parent's box, which may be larger than the bounding box of its own rows. Its
-clock rings at the rate of that box; only then is the tight range of the one ringing dimension
-read, in O(n). A location outside that range is a cut that misses all rows: the dimension is
-tightened and the clock runs on. By lack of memory this is thinning, so the law is exact.
+clock rings at the rate of that box. Only then is the tight range of the ringing dimension read,
+in O(n). A location outside that range is a cut that misses all rows: the dimension is tightened
+and the clock runs on. By lack of memory this is thinning, so the law is exact.
 
-State of a block of T trees, all arrays:
-
-``order`` int32 (T, N)
-    Row indices of each tree; every node owns the slice ``[start, stop)`` of its tree's order.
-``links`` int32 (capacity, 7), ``cut`` float64 (capacity, 2)
-    The node table, columns named by the constants below. ``cut[:, TIME]`` is inf for a leaf.
-``open_*``
-    The leaves whose clocks still run: node, key, number of draws used, time on the clock, and the
-    inherited box (lower then upper side). Growing to λ₁ and on to λ₂ gives the same trees, bit
-    for bit, as growing to λ₂.
+Kernels here allocate nothing and use no slices: that halves the time it takes to compile them.
 """
 
 import numpy as np
@@ -22,34 +13,17 @@ from numba import njit
 
 from mondrian_kernel._kernels.streams import left_key, right_key, root_key, uniform
 
+# Columns of ``links`` and ``cut``, and entries of ``size``; see :mod:`._kernels.tables`.
 TREE, PARENT, LEFT, RIGHT, DIM, START, STOP = range(7)
 LOC, TIME = range(2)
+NODES, STACKED, RESTING = range(3)
 
 
 @njit(cache=True, nogil=True)
-def plant(seed, first_tree, n_trees, n_rows, box):
-    """State of ``n_trees`` trees at time 0: one root each, on the box (lower then upper)."""
-    order = np.empty((n_trees, n_rows), np.int32)
-    links = np.full((n_trees, 7), -1, np.int32)
-    cut = np.full((n_trees, 2), np.inf)
-    key = np.empty(n_trees, np.uint64)
-    boxes = np.empty((n_trees, box.size))
-    for m in range(n_trees):
-        order[m] = np.arange(n_rows)
-        links[m, TREE] = m
-        links[m, START] = 0
-        links[m, STOP] = n_rows
+def root_keys(seed, first_tree, key):
+    """Write the keys of the roots of trees ``first_tree, ...`` to ``key`` uint64 (T,)."""
+    for m in range(key.size):
         key[m] = root_key(seed, first_tree + m)
-        boxes[m] = box
-    node = np.arange(n_trees).astype(np.int32)
-    return order, links, cut, node, key, np.zeros(n_trees, np.int32), np.zeros(n_trees), boxes
-
-
-@njit(cache=True, nogil=True)
-def _enlarged(a, capacity):
-    b = np.empty((capacity,) + a.shape[1:], a.dtype)  # noqa: RUF005 (numba)
-    b[: a.shape[0]] = a
-    return b
 
 
 @njit(cache=True, nogil=True)
@@ -86,11 +60,11 @@ def ring(key, draw, clock, boxes, b, lifetime):
 
 
 @njit(cache=True, nogil=True)
-def _part(columns, dim, loc, order, tree, start, stop, spare, ends):
-    """Stable partition in place by ``x[dim] <= loc``; return where the right part begins.
+def _part(columns, dim, loc, order, tree, start, stop, spare):
+    """Stable partition in place by ``x[dim] <= loc``.
 
-    ``ends`` receives the least and greatest x[dim] of all rows, the greatest on the left and the
-    least on the right. If all rows lie on one side their order is unchanged.
+    Returns where the right part begins, the least and greatest x[dim] of all rows, the greatest
+    on the left and the least on the right. If all rows lie on one side their order is unchanged.
     """
     middle = start
     n_right = 0
@@ -111,90 +85,149 @@ def _part(columns, dim, loc, order, tree, start, stop, spare, ends):
         min_right = min(min_right, np.inf if is_left else v)
     for k in range(n_right):
         order[tree, middle + k] = spare[k]
-    ends[0], ends[1], ends[2], ends[3] = low, high, max_left, min_right
-    return middle
+    return middle, low, high, max_left, min_right
 
 
 @njit(cache=True, nogil=True)
-def grow(
-    columns, order, links, cut, n_nodes,
-    open_node, open_key, open_draw, open_clock, open_box, lifetime,
-):  # fmt: skip
-    """Let the clocks of all open nodes run on to ``lifetime``.
+def _set_entry(clocks, k, node, key, draw, clock):
+    """Write entry ``k`` of clocks, but not its box."""
+    clocks.node[k], clocks.key[k], clocks.draw[k], clocks.clock[k] = node, key, draw, clock
 
-    ``columns`` is float64 (D, N), the rows transposed. ``order`` is changed in place, and so are
-    ``links`` and ``cut`` while they last (they are replaced when full). Returns the new
-    ``links, cut, n_nodes, open_node, open_key, open_draw, open_clock, open_box``. Nodes whose
-    rows are all equal have no clock and are never open.
+
+@njit(cache=True, nogil=True)
+def _copy_box(source, i, target, k):
+    for d in range(source.shape[1]):
+        target[k, d] = source[i, d]
+
+
+@njit(cache=True, nogil=True)
+def _append(links, cut, node, tree, parent, start, stop):
+    """Write a new leaf in row ``node`` of the table."""
+    links[node, TREE], links[node, PARENT] = tree, parent
+    links[node, LEFT] = links[node, RIGHT] = links[node, DIM] = -1
+    links[node, START], links[node, STOP] = start, stop
+    cut[node, LOC] = cut[node, TIME] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def grow(columns, trees, lifetime):
+    """Let the clocks of all leaves on the stack of ``trees`` run on to ``lifetime``.
+
+    ``columns`` is float64 (D, N), the rows transposed; ``trees`` is a ``GrowingTrees``, changed in
+    place. Returns True when the stack is empty, and False when one of the tables is full: give it
+    more room and call again. Leaves whose rows are all equal have no clock and are dropped. Growing
+    to λ₁ and on to λ₂ gives the same trees, bit for bit, as growing to λ₂.
     """
+    order, links, cut, spare = trees.order, trees.links, trees.cut, trees.spare
+    stack, rest, size = trees.stack, trees.rest, trees.size
     n_dims = columns.shape[0]
-    spare, ends = np.empty(order.shape[1], np.int32), np.empty(4)
-    middle = 0
-    # The nodes at hand: a stack with children on top of what is still to come. Those whose next
-    # ring lies beyond the lifetime move to the new list of open nodes.
-    s_node, s_key = np.empty(64, np.int32), np.empty(64, np.uint64)
-    s_draw, s_clock, s_box = np.empty(64, np.int32), np.empty(64), np.empty((64, 2 * n_dims))
-    capacity = max(64, open_node.size)
-    o_node, o_key = np.empty(capacity, np.int32), np.empty(capacity, np.uint64)
-    o_draw, o_clock = np.empty(capacity, np.int32), np.empty(capacity)
-    o_box = np.empty((capacity, 2 * n_dims))
-    n_open = 0
-    for entry in range(open_node.size):
-        s_node[0], s_key[0] = open_node[entry], open_key[entry]
-        s_draw[0], s_clock[0], s_box[0] = open_draw[entry], open_clock[entry], open_box[entry]
-        top = 0
-        while top >= 0:
-            node, key, draw, clock = s_node[top], s_key[top], s_draw[top], s_clock[top]
-            tree, start, stop = links[node, TREE], links[node, START], links[node, STOP]
-            dim = -1
-            while stop - start > 1:
-                time, d, loc = ring(key, draw, clock, s_box, top, lifetime)
-                if d < 0:
-                    break
-                draw += 3
-                clock = time
-                middle = _part(columns, d, loc, order, tree, start, stop, spare, ends)
-                s_box[top, d], s_box[top, n_dims + d] = ends[0], ends[1]
-                if start < middle < stop:
-                    dim = d
-                    break
-            if dim < 0:
-                if stop - start > 1 and np.any(s_box[top, n_dims:] > s_box[top, :n_dims]):
-                    if n_open == o_node.size:
-                        capacity = 2 * n_open
-                        o_node, o_key = _enlarged(o_node, capacity), _enlarged(o_key, capacity)
-                        o_draw = _enlarged(o_draw, capacity)
-                        o_clock, o_box = _enlarged(o_clock, capacity), _enlarged(o_box, capacity)
-                    o_node[n_open], o_key[n_open], o_draw[n_open] = node, key, draw
-                    o_clock[n_open], o_box[n_open] = clock, s_box[top]
-                    n_open += 1
-                top -= 1
-                continue
-            if n_nodes + 2 > links.shape[0]:
-                capacity = 2 * links.shape[0] + 2
-                links, cut = _enlarged(links, capacity), _enlarged(cut, capacity)
-            left, right = n_nodes, n_nodes + 1
-            n_nodes += 2
+    while size[STACKED] > 0:
+        top = size[STACKED] - 1
+        left, right = size[NODES], size[NODES] + 1
+        if right >= links.shape[0] or top + 2 > stack.node.size or size[RESTING] >= rest.node.size:
+            return False
+        # One type for all integers, so that each kernel is compiled once.
+        node, draw = np.int64(stack.node[top]), np.int64(stack.draw[top])
+        key, clock, tree = stack.key[top], stack.clock[top], np.int64(links[node, TREE])
+        start, stop = np.int64(links[node, START]), np.int64(links[node, STOP])
+        dim, loc = -1, 0.0
+        middle, max_left, min_right = start, 0.0, 0.0
+        while dim < 0 and stop - start > 1:
+            time, d, loc = ring(key, draw, clock, stack.box, top, lifetime)
+            if d < 0:
+                break
+            draw += 3
+            clock = time
+            middle, low, high, max_left, min_right = _part(
+                columns, d, loc, order, tree, start, stop, spare
+            )
+            stack.box[top, d], stack.box[top, n_dims + d] = low, high
+            if start < middle < stop:
+                dim = d
+        if dim >= 0:
+            size[NODES] += 2
             cut[node, LOC], cut[node, TIME] = loc, clock
             links[node, LEFT], links[node, RIGHT], links[node, DIM] = left, right, dim
-            for child in (left, right):
-                cut[child] = np.inf
-                links[child] = -1
-                links[child, TREE], links[child, PARENT] = tree, node
-            links[left, START], links[left, STOP] = start, middle
-            links[right, START], links[right, STOP] = middle, stop
-            if top + 2 > s_node.size:
-                capacity = 2 * s_node.size
-                s_node, s_key = _enlarged(s_node, capacity), _enlarged(s_key, capacity)
-                s_draw, s_clock = _enlarged(s_draw, capacity), _enlarged(s_clock, capacity)
-                s_box = _enlarged(s_box, capacity)
-            s_box[top + 1] = s_box[top]
-            s_node[top], s_key[top], s_draw[top], s_clock[top] = right, right_key(key), 0, clock
-            s_box[top, dim] = ends[3]
-            top += 1
-            s_node[top], s_key[top], s_draw[top], s_clock[top] = left, left_key(key), 0, clock
-            s_box[top, n_dims + dim] = ends[2]
-    return (
-        links, cut, n_nodes, o_node[:n_open].copy(), o_key[:n_open].copy(),
-        o_draw[:n_open].copy(), o_clock[:n_open].copy(), o_box[:n_open].copy(),
-    )  # fmt: skip
+            _append(links, cut, left, tree, node, start, middle)
+            _append(links, cut, right, tree, node, middle, stop)
+            _copy_box(stack.box, top, stack.box, top + 1)
+            _set_entry(stack, top, right, right_key(key), 0, clock)
+            _set_entry(stack, top + 1, left, left_key(key), 0, clock)
+            stack.box[top, dim] = min_right
+            stack.box[top + 1, n_dims + dim] = max_left
+            size[STACKED] += 1
+            continue
+        size[STACKED] -= 1
+        has_clock = False
+        if stop - start > 1:
+            for d in range(n_dims):
+                has_clock |= stack.box[top, n_dims + d] > stack.box[top, d]
+        if has_clock:
+            _copy_box(stack.box, top, rest.box, size[RESTING])
+            _set_entry(rest, size[RESTING], node, key, draw, clock)
+            size[RESTING] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def count_nodes(links, cut, n_nodes, lifetime, count):
+    """Write the number of nodes of each tree born by ``lifetime`` to ``count`` int64 (T,)."""
+    for tree in range(count.size):
+        count[tree] = 1
+    for node in range(n_nodes):
+        if cut[node, TIME] <= lifetime and cut[node, TIME] < np.inf:
+            count[links[node, TREE]] += 2
+
+
+@njit(cache=True, nogil=True)
+def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
+    """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
+
+    ``X`` is float64 (N, D) in row order; ``order``, ``links`` and ``cut`` are those of
+    ``GrowingTrees``. ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as
+    long as :func:`count_nodes` says; ``root`` and ``tree`` are not touched. ``offset`` is the place
+    of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives the leaf
+    of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
+    """
+    n_trees, n_dims = order.shape[0], X.shape[1]
+    parent, lower, upper = nodes.parent, nodes.lower, nodes.upper
+    at = 0
+    for tree in range(n_trees):
+        first = at
+        stack[0, 0], stack[0, 1] = tree, -1  # node in the block, its parent in the output
+        top = 0
+        while top >= 0:
+            node, above = stack[top, 0], stack[top, 1]
+            top -= 1
+            here = at
+            at += 1
+            parent[here] = above + offset if above >= 0 else -1
+            nodes.left[here] = nodes.right[here] = nodes.dim[here] = -1
+            nodes.loc[here] = nodes.time[here] = np.inf
+            start, stop = links[node, START], links[node, STOP]
+            nodes.count[here] = stop - start
+            for d in range(n_dims):
+                lower[here, d], upper[here, d] = np.inf, -np.inf
+            if above >= 0:
+                if here == above + 1:
+                    nodes.left[above] = here + offset
+                else:
+                    nodes.right[above] = here + offset
+            if cut[node, TIME] <= lifetime and cut[node, TIME] < np.inf:
+                nodes.dim[here] = links[node, DIM]
+                nodes.loc[here], nodes.time[here] = cut[node, LOC], cut[node, TIME]
+                stack[top + 1, 0], stack[top + 1, 1] = links[node, RIGHT], here
+                stack[top + 2, 0], stack[top + 2, 1] = links[node, LEFT], here
+                top += 2
+            else:
+                for k in range(start, stop):
+                    i = order[tree, k]
+                    leaf[i, tree] = here + offset
+                    for d in range(n_dims):
+                        lower[here, d] = min(lower[here, d], X[i, d])
+                        upper[here, d] = max(upper[here, d], X[i, d])
+        for here in range(at - 1, first, -1):  # children come after their parent
+            above = parent[here] - offset
+            for d in range(n_dims):
+                lower[above, d] = min(lower[above, d], lower[here, d])
+                upper[above, d] = max(upper[above, d], upper[here, d])

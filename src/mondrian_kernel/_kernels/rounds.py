@@ -1,8 +1,9 @@
-"""Grow trees in rounds on rows that lie in many places: what a place answers, and what follows.
+"""Grow trees in rounds on rows that lie in several places, such as the blocks of a cluster.
 
 The tables of nodes are those of :mod:`mondrian_kernel._kernels.grow`, without the row order:
-node ``m`` is the root of tree ``m``, and a leaf has ``left`` = -1. A place is told the cuts so far
-and sends its own rows down them, so that nothing about the rows is remembered between rounds.
+node ``m`` is the root of tree ``m``, and a leaf has ``left`` = -1. A place receives the cuts so far
+and sends its own rows down them, so that it remembers nothing about the rows between rounds.
+``cuts`` has the arrays ``root`` (M,), ``left``, ``right``, ``dim`` int32 and ``loc`` (n_nodes,).
 """
 
 import numpy as np
@@ -10,14 +11,15 @@ from numba import njit
 
 from mondrian_kernel._kernels.grow import ring
 from mondrian_kernel._kernels.streams import left_key, right_key
-from mondrian_kernel._kernels.walk import ROW_BLOCK
+from mondrian_kernel._settings import WALK_ROWS
 
 
 @njit(cache=True, nogil=True)
-def find_leaves(X, root, left, right, dim, loc, leaf):
+def find_leaves(X, cuts, leaf):
     """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M)."""
-    for begin in range(0, X.shape[0], ROW_BLOCK):
-        end = min(begin + ROW_BLOCK, X.shape[0])
+    root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
+    for begin in range(0, X.shape[0], WALK_ROWS):
+        end = min(begin + WALK_ROWS, X.shape[0])
         for m in range(root.size):
             for i in range(begin, end):
                 node = root[m]
@@ -27,14 +29,17 @@ def find_leaves(X, root, left, right, dim, loc, leaf):
 
 
 @njit(cache=True, nogil=True)
-def bound_leaves(X, root, left, right, dim, loc, first, lower, upper, count):
+def bound_leaves(X, cuts, first, bounds):
     """Bound and count the rows of ``X`` (N, D) in the leaves from node ``first`` on.
 
-    Only trees with a root in ``root`` are looked at. Entry ``k`` of ``lower`` and ``upper`` (K, D)
-    and of ``count`` (K,) belongs to node ``first + k`` and is updated in place.
+    Only trees with a root in ``cuts.root`` are visited. ``bounds`` has the arrays ``lower`` and
+    ``upper`` (K, D) and ``n_rows`` (K,); entry k belongs to node ``first + k`` and is updated in
+    place.
     """
-    for begin in range(0, X.shape[0], ROW_BLOCK):
-        end = min(begin + ROW_BLOCK, X.shape[0])
+    root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
+    lower, upper = bounds.lower, bounds.upper
+    for begin in range(0, X.shape[0], WALK_ROWS):
+        end = min(begin + WALK_ROWS, X.shape[0])
         for m in range(root.size):
             for i in range(begin, end):
                 node = root[m]
@@ -42,26 +47,28 @@ def bound_leaves(X, root, left, right, dim, loc, first, lower, upper, count):
                     node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
                 k = node - first
                 if k >= 0:
-                    count[k] += 1
+                    bounds.n_rows[k] += 1
                     for d in range(X.shape[1]):
                         lower[k, d] = min(lower[k, d], X[i, d])
                         upper[k, d] = max(upper[k, d], X[i, d])
 
 
 @njit(cache=True, nogil=True)
-def next_cuts(key, draw, clock, boxes, tight, count, lifetime, dim, loc):
-    """Let the lazy clocks of nodes run on to their next cut, or to ``lifetime``.
+def next_cuts(clocks, tight, count, lifetime, dim, loc):
+    """Let the lazy clocks of K nodes run on to their next cut, or to ``lifetime``.
 
-    ``boxes`` (K, 2D) are the inherited boxes, ``tight`` those of the rows, both lower then upper
-    sides. Rings and tightenings are those of ``mondrian_kernel._kernels.grow.grow``, bit for bit:
-    ``draw``, ``clock`` and ``boxes`` are changed in place, ``dim`` receives -1 where no cut comes
-    by ``lifetime``, else the dim of the cut and ``loc`` where.
+    ``clocks`` is a ``Clocks`` with the inherited boxes; its ``draw``, ``clock`` and ``box`` are
+    changed in place. ``tight`` (K, 2D) are the boxes of the rows, the lower sides first, ``count``
+    (K,) their numbers. Rings and tightenings are those of :func:`._kernels.grow.grow`, bit for bit.
+    ``dim`` receives -1 where no cut comes by ``lifetime``, else the dim of the cut, and ``loc``
+    its location.
     """
+    draw, clock, boxes = clocks.draw, clocks.clock, clocks.box
     n_dims = boxes.shape[1] // 2
-    for b in range(key.size):
+    for b in range(clocks.key.size):
         dim[b] = -1
         while count[b] > 1:
-            time, d, where = ring(key[b], draw[b], clock[b], boxes, b, lifetime)
+            time, d, where = ring(clocks.key[b], np.int64(draw[b]), clock[b], boxes, b, lifetime)
             if d < 0:
                 break
             draw[b] += 3

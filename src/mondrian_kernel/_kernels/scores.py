@@ -3,26 +3,24 @@
 import numpy as np
 from numba import njit
 
-from mondrian_kernel._kernels.walk import walk
+from mondrian_kernel._kernels.tables import NodeTable
+from mondrian_kernel._kernels.walk import walk_trees
 
 
 @njit(cache=True, nogil=True)
-def linear_scores(
-    X, root, parent, left, right, dim, loc, time, lower, upper, lifetime, column, W, b, scores
-):  # fmt: skip
+def linear_scores(X, arrays, lifetime, column, W, b, scores):
     """Scores b + Wᵀφ(x) of rows, to ``scores`` (n, K); the features φ are those of ``walk``.
 
-    ``column`` int32 (n_nodes,) numbers the cells at ``lifetime``, ``W`` (C, K) are their weights.
+    ``arrays`` are those of a ``NodeTable``, as a plain tuple. ``column`` int32 (n_nodes,) numbers
+    the cells at ``lifetime``, ``W`` (C, K) are their weights.
     """
+    nodes = NodeTable(*arrays)
     n_rows, n_outputs = scores.shape
     node_of, log_stay = np.empty((n_rows, 1), np.int32), np.empty((n_rows, 1, 1))
     lifetimes = np.array([lifetime])
     scores[:] = 0.0
-    for m in range(root.size):
-        walk(
-            X, root[m : m + 1], parent, left, right, dim, loc, time, lower, upper, lifetimes,
-            node_of, log_stay,
-        )  # fmt: skip
+    for m in range(nodes.root.size):
+        walk_trees(X, nodes, m, m + 1, lifetimes, node_of, log_stay)
         for i in range(n_rows):
             c = column[node_of[i, 0]]
             value = np.exp(log_stay[i, 0, 0]) if log_stay[i, 0, 0] < 0.0 else 1.0
@@ -30,4 +28,4 @@ def linear_scores(
                 scores[i, k] += value * W[c, k]
     for i in range(n_rows):
         for k in range(n_outputs):
-            scores[i, k] = b[k] + scores[i, k] / np.sqrt(root.size)
+            scores[i, k] = b[k] + scores[i, k] / np.sqrt(nodes.root.size)

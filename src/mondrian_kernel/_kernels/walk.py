@@ -3,25 +3,25 @@
 import numpy as np
 from numba import njit
 
-ROW_BLOCK = 1024
+from mondrian_kernel._kernels.tables import NodeTable
+from mondrian_kernel._settings import WALK_ROWS as ROW_BLOCK
 
 
 @njit(cache=True, nogil=True)
-def label_cells(root, left, right, time, lifetime, column, n_cells):
+def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
     """Label the cells at ``lifetime`` from left to right, tree by tree.
 
     ``column`` int32 (n_nodes,): a node alive at ``lifetime`` receives its cell's number, a node
     below one that of the cell it lies in, a node cut by then -1. ``n_cells`` int64 (n_trees,)
-    receives the number of cells of each tree.
+    receives the number of cells of each tree. ``stack`` int32 (n_nodes + 1, 2) is working memory.
     """
-    stack = np.empty((time.size + 1, 2), np.int32)
     total = 0
     for m in range(root.size):
         first = total
         stack[0, 0], stack[0, 1] = root[m], -1
         top = 0
         while top >= 0:
-            node, cell = stack[top, 0], stack[top, 1]
+            node, cell = stack[top, 0], int(stack[top, 1])
             top -= 1
             if cell < 0 and (time[node] > lifetime or time[node] == np.inf):
                 cell = total
@@ -46,29 +46,27 @@ def box_distance(X, i, lower, upper, node):
 
 
 @njit(cache=True, nogil=True)
-def walk(X, root, parent, left, right, dim, loc, time, lower, upper, lifetimes, node_of, log_stay):
-    """Send each row down each tree to its cell at the last of ascending ``lifetimes`` (L,).
+def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
+    """Send each row down the trees ``first:last``; see :func:`walk`.
 
-    At a node with box B alive from t₀ to t₁ a row at L1 distance Δ from B stays with B with
-    probability exp(-Δ (t₁ - t₀)): the mean over the conditional Mondrian that extends the tree to
-    the row. ``node_of`` int32 (N, M) receives the node of the cell, ``log_stay`` float64 (N, M, L)
-    the logarithm of the product along the way up to each lifetime, exactly 0 for rows the trees
-    were grown on.
+    ``nodes`` is a ``NodeTable``; ``node_of`` int32 (N, K) and ``log_stay`` (N, K, L) have a column
+    for each of the K = last - first trees.
     """
-    n_rows, n_trees, n_levels = X.shape[0], root.size, lifetimes.size
-    last = lifetimes[n_levels - 1]
-    for begin in range(0, n_rows, ROW_BLOCK):
-        end = min(begin + ROW_BLOCK, n_rows)
-        for m in range(n_trees):
+    left, right, dim, loc, time = nodes.left, nodes.right, nodes.dim, nodes.loc, nodes.time
+    parent, lower, upper, n_levels = nodes.parent, nodes.lower, nodes.upper, lifetimes.size
+    end_time = lifetimes[n_levels - 1]
+    for begin in range(0, X.shape[0], ROW_BLOCK):
+        end = min(begin + ROW_BLOCK, X.shape[0])
+        for m in range(first, last):
             for i in range(begin, end):
-                node = root[m]
-                while time[node] <= last and time[node] < np.inf:
+                node = nodes.root[m]
+                while time[node] <= end_time and time[node] < np.inf:
                     node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-                node_of[i, m] = node
+                node_of[i, m - first] = node
                 # Boxes are nested: above a box that holds the row all do, and nothing is lost.
                 for k in range(n_levels):
-                    log_stay[i, m, k] = 0.0
-                death = last
+                    log_stay[i, m - first, k] = 0.0
+                death = end_time
                 while node >= 0:
                     distance = box_distance(X, i, lower, upper, node)
                     if distance <= 0.0:
@@ -78,5 +76,53 @@ def walk(X, root, parent, left, right, dim, loc, time, lower, upper, lifetimes, 
                     for k in range(n_levels):
                         lived = min(death, lifetimes[k]) - birth
                         if lived > 0.0:  # a distance may be infinite: no 0 · inf
-                            log_stay[i, m, k] -= distance * lived
+                            log_stay[i, m - first, k] -= distance * lived
                     death = birth
+
+
+@njit(cache=True, nogil=True)
+def walk(X, arrays, lifetimes, node_of, log_stay):
+    """Send each row down each tree to its cell at the last of ascending ``lifetimes`` (L,).
+
+    At a node with box B alive from t₀ to t₁ a row at L1 distance Δ from B stays with B with
+    probability exp(-Δ (t₁ - t₀)): the mean over the conditional Mondrian that extends the tree to
+    the row. ``arrays`` are those of a ``NodeTable``, as a plain tuple. ``node_of`` int32 (N, M)
+    receives the node of the cell, ``log_stay`` float64 (N, M, L) the logarithm of the product along
+    the way up to each lifetime, exactly 0 for rows the trees were grown on.
+    """
+    nodes = NodeTable(*arrays)
+    walk_trees(X, nodes, 0, nodes.root.size, lifetimes, node_of, log_stay)
+
+
+@njit(cache=True, nogil=True)
+def decay(X, nodes, pieces):
+    """Note the pieces of log φ along the way of each row down each tree, to its leaf.
+
+    At a node with box B alive from ``start`` on, a row at L1 distance ``slope`` from B has
+    log(√M φ) = level - slope (t - start). Pieces where this is 0 throughout are left out, and
+    consecutive constant ones are joined. ``nodes`` is a ``NodeTable``; ``pieces`` has the arrays
+    ``row, tree, start, level, slope``, which receive the pieces that fit, sorted by row, tree and
+    start. Returns the number of all pieces.
+    """
+    left, right, dim, loc, time = nodes.left, nodes.right, nodes.dim, nodes.loc, nodes.time
+    n = 0
+    for i in range(X.shape[0]):
+        for m in range(nodes.root.size):
+            node = nodes.root[m]
+            birth = log_p = 0.0
+            flat = True
+            while True:
+                distance = box_distance(X, i, nodes.lower, nodes.upper, node)
+                if distance > 0.0 or not flat:
+                    if n < pieces.row.size:
+                        pieces.row[n], pieces.tree[n] = i, m
+                        pieces.start[n], pieces.level[n], pieces.slope[n] = birth, log_p, distance
+                    n += 1
+                flat = distance == 0.0
+                if left[node] < 0:
+                    break
+                if distance > 0.0:
+                    log_p -= distance * (time[node] - birth)
+                birth = time[node]
+                node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
+    return n

@@ -16,13 +16,10 @@ def linear_scores(
     from mondrian_kernel._kernels.scores import linear_scores
 
     t, lifetime, column = features.trees_, features.lifetime_, features._cells.column
-    scores, W = np.empty((rows.shape[0], b.size)), np.ascontiguousarray(W)
+    scores, W, nodes = np.empty((rows.shape[0], b.size)), np.ascontiguousarray(W), tuple(t.nodes)
 
     def run(begin: int, end: int) -> None:
-        linear_scores(
-            rows[begin:end], t.root, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower,
-            t.upper, lifetime, column, W, b, scores[begin:end],
-        )  # fmt: skip
+        linear_scores(rows[begin:end], nodes, lifetime, column, W, b, scores[begin:end])
 
     in_threads(run, rows.shape[0], features.n_jobs, work=10 * rows.shape[0] * t.n_trees)
     return scores

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mondrian_kernel._kernels.tables import Clocks, GrowingTrees, NodeTable
+from mondrian_kernel._settings import GROWTH_STEP, SPARE_NODES
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -27,12 +30,10 @@ class Growth:
         Threads.
     """
 
-    # Bounds the number of cells a step may add, so that a budget is overrun by little.
-    _step = 0.5
+    # Expected cuts per cell in a step of ``advance_within``.
+    _step = GROWTH_STEP
 
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
-        from mondrian_kernel._kernels.grow import plant
-
         self._X = np.ascontiguousarray(X)
         self._columns = np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
@@ -41,9 +42,9 @@ class Growth:
         box = np.concatenate([X.min(axis=0), X.max(axis=0)])
 
         def run(begin: int, end: int) -> Block:
-            return Block(*plant(np.uint64(seed), begin, end - begin, X.shape[0], box))
+            return Block.plant(seed, begin, end - begin, X.shape[0], box)
 
-        self._blocks = in_threads(run, n_trees, n_jobs)
+        self._blocks: list[Block] = in_threads(run, n_trees, n_jobs)
 
     @property
     def cut_times(self) -> FloatArray:
@@ -59,7 +60,7 @@ class Growth:
     @property
     def done(self) -> bool:
         """Whether every cell holds only equal rows, so that no cut is left to come."""
-        return all(block.open[0].size == 0 for block in self._blocks)
+        return all(block.open.node.size == 0 for block in self._blocks)
 
     def advance(self, lifetime: float) -> None:
         """Let time run on to ``lifetime``; a time in the past changes nothing."""
@@ -69,13 +70,8 @@ class Growth:
         self.lifetime = lifetime
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
-        from mondrian_kernel._kernels.grow import grow
-
         for block in self._blocks[begin:end]:
-            block.links, block.cut, block.n_nodes, *block.open = grow(
-                self._columns, block.order, block.links, block.cut, block.n_nodes,
-                *block.open, lifetime,
-            )  # fmt: skip
+            block.grow(self._columns, lifetime)
 
     def advance_within(self, lifetime: float, max_cells: int) -> float:
         """Advance to ``lifetime``, or until ``max_cells`` are exceeded.
@@ -95,8 +91,8 @@ class Growth:
         return float(np.nextafter(times[n_allowed], 0.0))
 
     def _mean_rate(self) -> float:
-        """Mean rate of the clocks, a bound on the rate of cuts a cell; the sum may overflow."""
-        n_cells, boxes = self.n_cells, [block.open[-1] for block in self._blocks]
+        """Mean rate of the clocks, a bound on the rate of cuts per cell; the sum may overflow."""
+        n_cells, boxes = self.n_cells, [block.open.box for block in self._blocks]
         n_dims = boxes[0].shape[1] // 2
         rates = [(box[:, n_dims:] - box[:, :n_dims]).sum(axis=1) for box in boxes]
         with np.errstate(over="ignore"):  # by rounding, where a range is the largest number
@@ -104,43 +100,111 @@ class Growth:
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime`` and the leaf of each row in each tree."""
-        from mondrian_kernel._kernels.freeze import count_nodes, freeze
-
         lifetime = self.lifetime if lifetime is None else lifetime
-        counts = [
-            count_nodes(b.links, b.cut, b.order.shape[0], b.n_nodes, lifetime) for b in self._blocks
-        ]
+        counts = [block.count_nodes(lifetime) for block in self._blocks]
         sizes = np.concatenate(counts)
-        n, (n_rows, n_dims) = int(sizes.sum()), self._X.shape
-        root = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+        first_node = np.cumsum([0, *(count.sum() for count in counts)]).tolist()
+        first_tree = np.cumsum([0, *(count.size for count in counts)]).tolist()
+        n, (n_rows, n_dims) = first_node[-1], self._X.shape
+        root = (np.cumsum(sizes) - sizes).astype(np.int32)
+        tree = np.repeat(np.arange(self.n_trees, dtype=np.int32), sizes)
         parent, left, right, dim, count = (np.empty(n, np.int32) for _ in range(5))
         loc, time = np.empty(n), np.empty(n)
         lower, upper = np.empty((n, n_dims)), np.empty((n, n_dims))
         leaf = np.empty((n_rows, self.n_trees), np.int32)
-        nodes = np.concatenate([[0], np.cumsum([c.sum() for c in counts])]).astype(int)
-        trees = np.concatenate([[0], np.cumsum([c.size for c in counts])]).astype(int)
+        nodes = NodeTable(root, tree, parent, left, right, dim, loc, time, lower, upper, count)
 
         def run(begin: int, end: int) -> None:
             for k in range(begin, end):
-                block, s = self._blocks[k], slice(nodes[k], nodes[k + 1])
-                freeze(
-                    self._X, block.order, block.links, block.cut, block.n_nodes, lifetime,
-                    parent[s], left[s], right[s], dim[s], loc[s], time[s], count[s],
-                    lower[s], upper[s], leaf[:, trees[k] : trees[k + 1]], nodes[k],
-                )  # fmt: skip
+                own = slice(first_node[k], first_node[k + 1])
+                part = NodeTable._make([root, *(array[own] for array in nodes[1:])])
+                own_leaf = leaf[:, first_tree[k] : first_tree[k + 1]]
+                self._blocks[k].freeze(self._X, lifetime, part, first_node[k], own_leaf)
 
         in_threads(run, len(self._blocks), self._n_jobs)
-        tree = np.repeat(np.arange(self.n_trees, dtype=np.int32), sizes)
-        frozen = Trees(
-            lifetime, root, tree, parent, left, right, dim, loc, time, lower, upper, count
-        )
-        return frozen, leaf
+        return Trees(lifetime, *nodes), leaf
 
 
 class Block:
-    """Some consecutive trees in growth; see :mod:`mondrian_kernel._kernels.grow` for the arrays."""
+    """Some consecutive trees in growth.
 
-    def __init__(self, order: Any, links: Any, cut: Any, *open_nodes: Any) -> None:
+    See :class:`mondrian_kernel._kernels.tables.GrowingTrees` for ``order``, ``links`` and ``cut``;
+    ``n_nodes`` rows of the two tables are in use. ``open`` are the leaves whose clocks still run.
+    """
+
+    def __init__(self, order: IntArray, links: IntArray, cut: FloatArray, open_: Clocks) -> None:
         self.order, self.links, self.cut = order, links, cut
         self.n_nodes: int = links.shape[0]
-        self.open: list[Any] = list(open_nodes)
+        self.open = open_
+
+    @classmethod
+    def plant(cls, seed: int, first_tree: int, n_trees: int, n_rows: int, box: FloatArray) -> Block:
+        """Trees at time 0: one root each, on the ``box``, the lower sides first."""
+        from mondrian_kernel._kernels.grow import START, STOP, TREE, root_keys
+
+        node, key = np.arange(n_trees, dtype=np.int32), np.empty(n_trees, np.uint64)
+        links = np.full((n_trees, 7), -1, np.int32)
+        links[:, TREE], links[:, START], links[:, STOP] = node, 0, n_rows
+        root_keys(np.uint64(seed), first_tree, key)
+        clocks = Clocks(
+            node, key, np.zeros(n_trees, np.int32), np.zeros(n_trees), np.tile(box, (n_trees, 1))
+        )
+        order = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
+        return cls(order, links, np.full((n_trees, 2), np.inf), clocks)
+
+    def grow(self, columns: FloatArray, lifetime: float) -> None:
+        """Let all clocks run on to ``lifetime``; ``columns`` (D, N) are the rows transposed."""
+        from mondrian_kernel._kernels.grow import grow
+
+        n_open = self.open.node.size
+        trees = GrowingTrees(
+            self.order,
+            self.links,
+            self.cut,
+            stack=Clocks._make(_longer(a[::-1], SPARE_NODES) for a in self.open),
+            rest=Clocks._make(_longer(a[:0], n_open + SPARE_NODES) for a in self.open),
+            size=np.array([self.n_nodes, n_open, 0], np.int64),
+            spare=np.empty(self.order.shape[1], np.int32),
+        )
+        while not grow(columns, trees, lifetime):
+            trees = _with_room(trees)
+        n_nodes, _, n_rest = trees.size.tolist()
+        self.links, self.cut, self.n_nodes = trees.links, trees.cut, n_nodes
+        self.open = Clocks._make(a[:n_rest].copy() for a in trees.rest)
+
+    def count_nodes(self, lifetime: float) -> NDArray[np.int64]:
+        """Count the nodes of each tree that are born by ``lifetime``."""
+        from mondrian_kernel._kernels.grow import count_nodes
+
+        count = np.empty(self.order.shape[0], np.int64)
+        count_nodes(self.links, self.cut, self.n_nodes, lifetime, count)
+        return count
+
+    def freeze(
+        self, X: FloatArray, lifetime: float, nodes: NodeTable, first_node: int, leaf: IntArray
+    ) -> None:
+        """Write the nodes of the trees, stopped at ``lifetime``, and the leaves of the rows."""
+        from mondrian_kernel._kernels.grow import freeze
+
+        stack = np.empty((self.n_nodes + 1, 2), np.int32)
+        freeze(X, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
+
+
+def _longer(array: NDArray[Any], room: int) -> NDArray[Any]:
+    """Return a copy with ``room`` more entries, which are not set."""
+    longer = np.empty((array.shape[0] + room, *array.shape[1:]), array.dtype)
+    longer[: array.shape[0]] = array
+    return longer
+
+
+def _with_room(trees: GrowingTrees) -> GrowingTrees:
+    """Double the tables that are full."""
+    n_nodes, n_stacked, n_resting = trees.size.tolist()
+    if n_nodes + 2 > trees.links.shape[0]:
+        room = n_nodes + SPARE_NODES
+        trees = trees._replace(links=_longer(trees.links, room), cut=_longer(trees.cut, room))
+    if n_stacked + 1 > trees.stack.node.size:
+        trees = trees._replace(stack=Clocks._make(_longer(a, n_stacked) for a in trees.stack))
+    if n_resting + 1 > trees.rest.node.size:
+        trees = trees._replace(rest=Clocks._make(_longer(a, n_resting) for a in trees.rest))
+    return trees

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable, Refinement
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
+# Entries of ``tally`` and of ``progress``, as in the kernels.
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
 _NO_CELLS = np.empty(0, np.int32)
 _NO_CAP = 2**63 - 1
-_PER_NODE = ("tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count")
 
 
 @cache
 def _kernels() -> Any:
-    from mondrian_kernel._kernels import extend
+    from mondrian_kernel._kernels import extend, refine
 
-    return extend
+    return extend.extend, extend.undo, refine.refine, refine.unrefine
 
 
 class OnlineTrees:
@@ -65,13 +65,13 @@ class OnlineTrees:
     (200, 50)
     """
 
-    def __init__(self, table: _Table, lifetime: float, rungs: FloatArray, seed: int) -> None:
+    def __init__(self, table: OnlineTable, lifetime: float, rungs: FloatArray, seed: int) -> None:
         self._table = table
-        self._batch = _Batch.start(0, table)
-        self._refined: _Refined | None = None
+        self._batch = Batch.start(0, table)
+        self._refinement: Refinement | None = None
         self._frozen: Trees | None = None
-        leaves = table.left[: table.tally[_NODES]] < 0
-        self._unfinished = bool((table.stop[: table.tally[_NODES]][leaves] < lifetime).any())
+        n = int(table.tally[_NODES])
+        self._unfinished = bool((table.stop[:n][table.left[:n] < 0] < lifetime).any())
         self._seed = np.uint64(seed)
         self.seed = seed
         self.lifetime = lifetime
@@ -120,19 +120,20 @@ class OnlineTrees:
             column = np.stack([trees.cells(rung).column for rung in rungs])
         n_nodes = trees.time.size
         n_rows = trees.count[trees.root[0]] if n_nodes else 0
-        whole = (column >= 0) & ((trees.parent < 0) | (column[:, trees.parent] < 0))
-        per_tree = [np.bincount(trees.tree[top], minlength=trees.n_trees) for top in whole]
-        nodes: dict[str, Any] = {name: getattr(trees, name) for name in _PER_NODE}
-        table = _Table(
-            tally=np.array([n_nodes, n_rows], dtype=np.int64),
-            n_cells=np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
-            root=trees.root.copy(),
-            column=column,
-            touched=np.zeros(n_nodes, np.bool_),
-            stop=np.full(n_nodes, trees.lifetime) if stop is None else stop,
-            **nodes,
+        per_tree = [
+            np.bincount(trees.tree[is_top], minlength=trees.n_trees)
+            for is_top in trees.top_nodes(column)
+        ]
+        table = OnlineTable(
+            *trees.nodes,
+            column,
+            np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
+            np.full(n_nodes, trees.lifetime) if stop is None else stop,
+            np.zeros(n_nodes, np.bool_),
+            np.array([n_nodes, n_rows], dtype=np.int64),
         )
-        return cls(table.longer(max(room, 2 * n_nodes)), trees.lifetime, rungs, seed)
+        table = table.with_room(max(room, 2 * n_nodes))
+        return cls(table, trees.lifetime, rungs, seed)
 
     @classmethod
     def empty(
@@ -199,31 +200,35 @@ class OnlineTrees:
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         cap = _NO_CAP if max_cells is None else max_cells
-        n_before = self.n_rows
-        before, self._frozen = self._batch, None
+        n_before, before = self.n_rows, self._batch
+        self._frozen = self._refinement = None
         if before.progress[_SAVED]:
             self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
-        n = 0 if self._unfinished else X.shape[0]
-        self._batch, self._refined = _Batch.start(n, self._table), None
+        self._batch = Batch.start(0 if self._unfinished else X.shape[0], self._table)
         try:
             if self._unfinished:
                 self._refine(X, cap)
-                self._batch = _Batch.start(X.shape[0], self._table)
-            batch = self._batch
+                self._batch = Batch.start(X.shape[0], self._table)
+            batch, t, extend = self._batch, self._table, _kernels()[0]
             while batch.progress[_DONE] < batch.leaf.size:
-                if self._table.tally[_NODES] + 2 > self._table.time.size:
-                    self._table = self._table.doubled()
-                t = self._table
-                _kernels().extend(
-                    X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally,
-                    batch.tally, batch.progress, batch.leaf, batch.saved_node, batch.saved_box,
-                    t.touched, t.root, t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time,
-                    t.lower, t.upper, t.count, t.stop, t.column,
-                )  # fmt: skip
+                if t.tally[_NODES] + 2 > t.time.size:
+                    t = self._table = t.doubled()
+                extend(X, self._seed, self.lifetime, cap, self.rungs, tuple(t), tuple(batch))
             return batch.leaf
         except BaseException:
             self.rollback(n_before)
             raise
+
+    def _refine(self, X: FloatArray, cap: int) -> None:
+        """Let the clocks of the leaves in which the rows arrive run on to the lifetime."""
+        t, refine = self._table, _kernels()[2]
+        done = self._refinement = Refinement.start(X.shape[0], t)
+        while not refine(X, self._seed, self.lifetime, cap, self.rungs, tuple(t), tuple(done)):
+            if t.tally[_NODES] + 2 > t.time.size:
+                t = self._table = t.doubled()
+            if done.n_origin.max() == done.origin.shape[1]:
+                origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
+                done = self._refinement = done._replace(origin=origin)
 
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
@@ -234,23 +239,14 @@ class OnlineTrees:
             The :attr:`n_rows` of that state. If nothing was added since, nothing happens; so a
             caller may note it, extend, learn, and roll back if any of that fails.
         """
-        from mondrian_kernel._kernels.refine import unrefine
-
-        batch, t, done = self._batch, self._table, self._refined
+        batch, done = self._batch, self._refinement
         self._frozen = None
         if n_rows == batch.tally[_ROWS]:
-            _kernels().undo(
-                t.n_cells, batch.n_cells, t.tally, batch.tally, batch.progress, batch.leaf,
-                batch.saved_node, batch.saved_box, t.touched,
-                t.root, t.parent, t.left, t.right, t.lower, t.upper, t.count,
-            )  # fmt: skip
+            _, undo, _, unrefine = _kernels()
+            undo(self._table, batch)
             if done is not None:
-                unrefine(
-                    done.progress[_SAVED], done.cut_node, done.cut_stop, t.left, t.right, t.dim,
-                    t.loc, t.time, t.stop, t.column,
-                )  # fmt: skip
-                t.tally[:], t.n_cells[:] = done.tally, done.n_cells
-                self._batch, self._refined = _Batch.start(0, t), None
+                unrefine(self._table, done)
+                self._batch, self._refinement = Batch.start(0, self._table), None
         elif n_rows != self.n_rows:
             raise ValueError(
                 f"Cannot return to {n_rows} rows: there are {self.n_rows}, and "
@@ -286,8 +282,7 @@ class OnlineTrees:
         if not self.lifetime < lifetime < np.inf:
             raise ValueError(f"lifetime={lifetime} is not later than {self.lifetime}, and finite.")
         t, last = self._table, self.rungs.size if n_rungs is None else n_rungs
-        table = replace(
-            t,
+        table = t._replace(
             n_cells=np.concatenate([t.n_cells, t.n_cells[-1:]])[-last:],
             column=np.concatenate([t.column, t.column[-1:]])[-last:],
             touched=np.zeros_like(t.touched),
@@ -297,28 +292,27 @@ class OnlineTrees:
     def shallower(self) -> OnlineTrees:
         """Return the trees stopped at the rung below their lifetime, which is then the last.
 
-        What has been cut later is whole again: these are trees that were never run any further.
-        Cells keep their numbers, nodes do not. Nothing is shared.
+        Cuts after that rung are taken back: these are trees that were never run any further.
+        Cells keep their numbers, nodes do not. No memory is shared.
         """
-        t, n = self._table, int(self._table.tally[_NODES])
-        lifetime, column, parent = float(self.rungs[-2]), t.column[:-1, :n], t.parent[:n]
-        kept = np.flatnonzero((parent < 0) | (column[-1, parent] < 0))
-        whole = column[-1, kept] >= 0
-        place = np.full(n + 1, -1, np.int32)  # of -1, the last one, too
-        place[kept] = np.arange(kept.size)
-        nodes: dict[str, Any] = {name: getattr(t, name)[kept] for name in (*_PER_NODE, "stop")}
-        nodes["stop"][whole & (nodes["left"] >= 0)] = lifetime
-        nodes["stop"] = np.minimum(nodes["stop"], lifetime)
-        for name in ("left", "right", "dim"):
-            nodes[name][whole] = -1
-        for name in ("loc", "time"):
-            nodes[name][whole] = np.inf
-        for name in ("left", "right", "parent"):
-            nodes[name] = place[nodes[name]]
-        stop = nodes.pop("stop")
-        trees = Trees(lifetime, place[t.root], **nodes)
+        trees, column, lifetime = self.freeze(), self.column[:-1], float(self.rungs[-2])
+        is_top = trees.top_nodes(column[-1])
+        kept = np.flatnonzero((column[-1] < 0) | is_top)
+        is_leaf = is_top[kept]
+        number = np.full(trees.time.size + 1, -1, np.int32)  # of the kept nodes; -1 stays -1
+        number[kept] = np.arange(kept.size)
+        kept_nodes = (array[kept] for array in trees.nodes[1:])
+        nodes = NodeTable._make([number[trees.root], *kept_nodes])
+        stop = np.minimum(self.stop[kept], lifetime)
+        stop[is_leaf & (nodes.left >= 0)] = lifetime
+        nodes.left[is_leaf] = nodes.right[is_leaf] = nodes.dim[is_leaf] = -1
+        nodes.loc[is_leaf] = nodes.time[is_leaf] = np.inf
+        nodes = nodes._replace(
+            parent=number[nodes.parent], left=number[nodes.left], right=number[nodes.right]
+        )
         column = np.ascontiguousarray(column[:, kept])
-        return OnlineTrees.from_trees(trees, self.seed, self.rungs[:-1], column, stop)
+        frozen = Trees(lifetime, *nodes)
+        return OnlineTrees.from_trees(frozen, self.seed, self.rungs[:-1], column, stop)
 
     @property
     def stop(self) -> FloatArray:
@@ -332,27 +326,10 @@ class OnlineTrees:
         The k-th entry is the old number of the k-th cell that it added by cutting one with rows;
         the other half keeps that number. They are the first that it added. See :meth:`deeper`.
         """
-        if self._refined is None:
+        done = self._refinement
+        if done is None:
             return (_NO_CELLS,) * self.rungs.size
-        pairs = zip(self._refined.origin, self._refined.n_origin, strict=True)
-        return tuple([origin[:n] for origin, n in pairs])
-
-    def _refine(self, X: FloatArray, cap: int) -> None:
-        from mondrian_kernel._kernels.refine import refine
-
-        t, n = self._table, X.shape[0] * self._table.root.size
-        done = self._refined = _Refined.start(n, t)
-        while not refine(
-            X, self._seed, self.lifetime, cap, self.rungs, t.n_cells, t.tally, done.tally,
-            done.progress, done.origin, done.n_origin, done.cut_node, done.cut_stop, t.root,
-            t.tree, t.parent, t.left, t.right, t.dim, t.loc, t.time, t.lower, t.upper,
-            t.count, t.stop, t.column,
-        ):  # fmt: skip
-            if t.tally[_NODES] + 2 > t.time.size:
-                t = self._table = t.doubled()
-            if done.n_origin.max() == done.origin.shape[1]:
-                origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
-                done = self._refined = done._replace(origin=origin)
+        return tuple([cells[:n] for cells, n in zip(done.origin, done.n_origin, strict=True)])
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.
@@ -361,110 +338,15 @@ class OnlineTrees:
         node's parent may stand behind it in the table.
         """
         if self._frozen is None:
-            t, n = self._table, int(self._table.tally[_NODES])
-            self._frozen = Trees(
-                self.lifetime, t.root, t.tree[:n], t.parent[:n], t.left[:n], t.right[:n],
-                t.dim[:n], t.loc[:n], t.time[:n], t.lower[:n], t.upper[:n], t.count[:n],
-            )  # fmt: skip
+            n, t = int(self._table.tally[_NODES]), self._table
+            nodes = (array[:n] for array in t[1 : len(NodeTable._fields)])
+            self._frozen = Trees(self.lifetime, *NodeTable._make([t.root, *nodes]))
         return self._frozen
 
     def snapshot(self) -> Trees:
-        """Return the trees as they are, copied: valid for ever."""
-        trees = self.freeze()
-        nodes: dict[str, Any] = {name: getattr(trees, name).copy() for name in _PER_NODE}
-        return Trees(self.lifetime, trees.root.copy(), **nodes)
+        """Return a copy of the trees as they are, which further rows do not change."""
+        return Trees(self.lifetime, *NodeTable._make(a.copy() for a in self.freeze().nodes))
 
     def __reduce__(self) -> tuple[Callable[..., OnlineTrees], tuple[Any, ...]]:
         state = (self.freeze(), self.seed, self.rungs, self.column, self.stop)
         return OnlineTrees.from_trees, state
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The nodes; see :mod:`mondrian_kernel._kernels.extend`. Its arrays are changed in place."""
-
-    tally: NDArray[np.int64]
-    n_cells: NDArray[np.int64]
-    root: IntArray
-    tree: IntArray
-    parent: IntArray
-    left: IntArray
-    right: IntArray
-    dim: IntArray
-    loc: FloatArray
-    time: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    count: IntArray
-    column: IntArray
-    touched: NDArray[np.bool_]
-    stop: FloatArray
-
-    def doubled(self) -> _Table:
-        """Return a table with room for twice the nodes in use, which are copied."""
-        return self.longer(2 * int(self.tally[_NODES]))
-
-    def longer(self, room: int) -> _Table:
-        """Return a table with room for so many nodes and some more; those in use are copied."""
-        n = int(self.tally[_NODES])
-
-        def copied(a: NDArray[Any]) -> NDArray[Any]:
-            b = np.empty((room + 64, *a.shape[1:]), a.dtype)
-            b[:n] = a[:n]
-            return b
-
-        nodes = {name: copied(getattr(self, name)) for name in (*_PER_NODE, "touched", "stop")}
-        nodes["touched"][n:] = False
-        column = np.empty((self.column.shape[0], room + 64), np.int32)
-        column[:, :n] = self.column[:, :n]
-        return replace(self, column=column, **nodes)
-
-
-class _Batch(NamedTuple):
-    """The last batch and what it takes to undo it; see :mod:`mondrian_kernel._kernels.extend`."""
-
-    tally: NDArray[np.int64]
-    n_cells: NDArray[np.int64]
-    progress: NDArray[np.int64]
-    leaf: IntArray
-    saved_node: IntArray
-    saved_box: FloatArray
-
-    @staticmethod
-    def start(n_rows: int, table: _Table) -> _Batch:
-        n_trees, n_dims = table.root.size, table.lower.shape[1]
-        n_leaves = (int(table.tally[_NODES]) + n_trees) // 2
-        n_saved = min(n_rows * n_trees, n_leaves)
-        return _Batch(
-            table.tally.copy(),
-            table.n_cells.copy(),
-            np.zeros(2, np.int64),
-            np.empty((n_rows, n_trees), np.int32),
-            np.empty(n_saved, np.int32),
-            np.empty((n_saved, 2 * n_dims)),
-        )
-
-
-class _Refined(NamedTuple):
-    """What a batch has cut before its rows came; see :mod:`mondrian_kernel._kernels.refine`."""
-
-    tally: NDArray[np.int64]
-    n_cells: NDArray[np.int64]
-    progress: NDArray[np.int64]
-    origin: IntArray
-    n_origin: NDArray[np.int64]
-    cut_node: IntArray
-    cut_stop: FloatArray
-
-    @staticmethod
-    def start(n: int, table: _Table) -> _Refined:
-        n_rungs = table.n_cells.shape[0]
-        return _Refined(
-            table.tally.copy(),
-            table.n_cells.copy(),
-            np.zeros(2, np.int64),
-            np.empty((n_rungs, n + 16), np.int32),
-            np.zeros(n_rungs, np.int64),
-            np.empty(n, np.int32),
-            np.empty(n),
-        )

@@ -1,4 +1,4 @@
-"""Trees as a sequence of cuts: which cell is split when, and how new rows fade on the way."""
+"""Trees as a sequence of cuts: which cell each cut splits, and how features of new rows fade."""
 
 from __future__ import annotations
 
@@ -58,20 +58,15 @@ class CutSequence:
 
     def new_rows(self, X: FloatArray) -> tuple[IntArray, Decay]:
         """Return final cells of rows the trees were not grown on, and how their features fade."""
-        from mondrian_kernel._kernels.decay import decay
+        from mondrian_kernel._kernels.walk import decay
 
-        trees = self.trees
-        X = np.ascontiguousarray(X)
+        trees, X = self.trees, np.ascontiguousarray(X)
         node, _ = trees.walk(X, trees.lifetime)
-        table = (
-            X, trees.root, trees.left, trees.right, trees.dim, trees.loc, trees.time,
-            trees.lower, trees.upper,
-        )  # fmt: skip
         pieces = _empty(X.shape[0] * trees.n_trees // 4)
-        n = decay(*table, *pieces)
+        n = decay(X, trees.nodes, pieces)
         if n > pieces.row.size:
             pieces = _empty(n)
-            decay(*table, *pieces)
+            decay(X, trees.nodes, pieces)
         return self.cell[node], pieces.first(n)
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._kernels.tables import NodeTable
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
+_arrays = attrgetter(*NodeTable._fields)
+
 
 class Cuts(NamedTuple):
-    """Cuts in time order: when, in which tree, along which dim, where, and at which node."""
+    """Cuts in time order: their times, trees, columns, locations and nodes."""
 
     time: FloatArray
     tree: IntArray
@@ -43,8 +47,10 @@ class Trees:
     """M Mondrian trees run to the time ``lifetime`` on the bounding boxes of their rows.
 
     One table holds the nodes of all trees. A node belongs to ``tree`` and is cut at ``time`` (inf:
-    not by ``lifetime``) along ``dim`` at ``loc``; rows with ``x[dim] <= loc`` go left. ``lower``
-    and ``upper`` bound the rows of the node tightly, ``count`` says how many they are.
+    not by ``lifetime``) along the column ``dim`` at ``loc``; rows with ``x[dim] <= loc`` go left.
+    ``lower`` and ``upper`` bound the rows of the node tightly, ``count`` is their number. The
+    index -1 means none. Arrays over nodes are int32 or float64; see :meth:`check` for all that
+    holds.
     """
 
     lifetime: float
@@ -67,8 +73,13 @@ class Trees:
 
     @property
     def n_dims(self) -> int:
-        """Number of input coordinates, D."""
+        """Number of input columns, D."""
         return int(self.lower.shape[1])
+
+    @property
+    def nodes(self) -> NodeTable:
+        """The arrays in the form that kernels take."""
+        return NodeTable(*_arrays(self))
 
     @property
     def cuts(self) -> Cuts:
@@ -83,8 +94,26 @@ class Trees:
 
         column = np.empty(self.time.size, np.int32)
         per_tree = np.empty(self.n_trees, np.int64)
-        label_cells(self.root, self.left, self.right, self.time, lifetime, column, per_tree)
+        stack = np.empty((self.time.size + 1, 2), np.int32)
+        label_cells(self.root, self.left, self.right, self.time, lifetime, column, per_tree, stack)
         return Cells(column, per_tree)
+
+    def top_nodes(self, column: IntArray) -> NDArray[np.bool_]:
+        """Mark the nodes that are cells, not parts of one.
+
+        Parameters
+        ----------
+        column : ndarray of shape (..., n_nodes), int32
+            Cell of each node, as in :class:`Cells`, at one lifetime or at several.
+
+        Returns
+        -------
+        is_top : ndarray of the same shape, bool
+            Whether the node is in a cell and its parent is not: one node for every cell.
+        """
+        is_top: NDArray[np.bool_] = column >= 0
+        is_top &= (self.parent < 0) | (column[..., self.parent] < 0)
+        return is_top
 
     def walk(
         self, X: FloatArray, lifetime: float, n_jobs: int | None = None
@@ -108,12 +137,82 @@ class Trees:
 
         shape = (X.shape[0], self.n_trees)
         node, log_stay = np.empty(shape, np.int32), np.empty((*shape, lifetimes.size))
+        nodes = _arrays(self)
 
         def run(begin: int, end: int) -> None:
-            walk(
-                X[begin:end], self.root, self.parent, self.left, self.right, self.dim, self.loc,
-                self.time, self.lower, self.upper, lifetimes, node[begin:end], log_stay[begin:end],
-            )  # fmt: skip
+            walk(X[begin:end], nodes, lifetimes, node[begin:end], log_stay[begin:end])
 
         in_threads(run, X.shape[0], n_jobs, work=10 * node.size)
         return node, log_stay
+
+    def check(self) -> None:
+        """Raise ``ValueError`` unless the arrays are those of M trees.
+
+        Shapes and types fit together. Every node hangs once below the root of its own tree. Cuts
+        follow each other in time up to the lifetime. Boxes lie in those of their parents, and
+        counts add up. Trees without rows, whose roots are -1, are refused too.
+        """
+        self._check_arrays()
+        n, cut = self.time.size, np.flatnonzero(self.left >= 0)
+        is_leaf = self.left < 0
+        left, right = self.left[cut], self.right[cut]
+        child, above = np.concatenate([left, right]), np.concatenate([cut, cut])
+        _require(_in_range(self.root, 0, n - 1), "roots out of range")
+        _require(_in_range(child, 0, n - 1), "children out of range")
+        _require((self.right[is_leaf] < 0).all(), "a node with one child")
+        _require((self.parent[self.root] == -1).all(), "a root with a parent")
+        one_parent = (self.parent[child] == above).all() and (left != right).all()
+        _require(one_parent and n == self.n_trees + child.size, "children of other parents")
+        own = np.array_equal(self.tree[self.root], np.arange(self.n_trees))
+        _require(own and (self.tree[child] == self.tree[above]).all(), "mixed trees")
+        _require(self._n_reached() == n, "nodes that no root leads to")
+        in_dims = self.n_dims > 0 and _in_range(self.dim[cut], 0, self.n_dims - 1)
+        _require(in_dims, "a cut along no column")
+        _require(np.isfinite(self.loc[cut]).all(), "a cut at no place")
+        in_time = _in_range(self.time[cut], 0, self.lifetime) and np.isfinite(self.time[cut]).all()
+        _require(in_time, "a cut out of time")
+        _require(np.isposinf(self.time[is_leaf]).all(), "a leaf that is cut")
+        _require((self.time[child] >= self.time[above]).all(), "cuts out of order")
+        self._check_boxes(child, above)
+        count = self.count.astype(np.int64)
+        adds_up = (count >= 0).all() and (count[self.root] >= 1).all()
+        adds_up = adds_up and (count[cut] == count[left] + count[right]).all()
+        _require(adds_up, "counts that do not add up")
+
+    def _check_arrays(self) -> None:
+        _require(type(self.lifetime) is float, "a lifetime that is no float")
+        n = self.time.shape[:1] if isinstance(self.time, np.ndarray) else ()
+        for name, array in self.nodes._asdict().items():
+            real = name in ("loc", "time", "lower", "upper")
+            is_box = name in ("lower", "upper")
+            dtype = np.float64 if real else np.int32
+            fits = isinstance(array, np.ndarray) and array.dtype == dtype
+            fits = fits and array.ndim == 1 + is_box and (name == "root" or array.shape[:1] == n)
+            _require(fits, f"an array {name} of another type or shape")
+        _require(self.lower.shape == self.upper.shape, "an array upper of another shape")
+
+    def _check_boxes(self, child: IntArray, above: IntArray) -> None:
+        lower, upper = self.lower, self.upper
+        possible = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
+        _require(possible.all(), "an impossible box")
+        nested = (lower[child] >= lower[above]).all() and (upper[child] <= upper[above]).all()
+        _require(nested, "a box outside its parent's")
+
+    def _n_reached(self) -> int:
+        """Count the nodes below the roots. Each is met once, as it has one parent."""
+        level, n = self.root, 0
+        while level.size:
+            n += level.size
+            level = level[self.left[level] >= 0]
+            level = np.concatenate([self.left[level], self.right[level]])
+        return n
+
+
+def _in_range(array: IntArray | FloatArray, low: float, high: float) -> bool:
+    """Whether all entries lie in [low, high]; NaN does not."""
+    return bool(((array >= low) & (array <= high)).all())
+
+
+def _require(condition: object, problem: str) -> None:
+    if not condition:
+        raise ValueError(f"Impossible trees: {problem}.")

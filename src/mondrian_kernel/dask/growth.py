@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel._kernels.tables import Clocks
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -27,7 +28,7 @@ class Cuts(NamedTuple):
         from mondrian_kernel._kernels.rounds import find_leaves
 
         leaf = np.empty((X.shape[0], self.root.size), np.int32)
-        find_leaves(X, *self, leaf)
+        find_leaves(X, self, leaf)
         return leaf
 
 
@@ -78,12 +79,10 @@ class BlockGrowth(Growth):
     def __init__(
         self, blocks: Blocks, n_rows: int, box: FloatArray, n_trees: int, seed: int
     ) -> None:
-        from mondrian_kernel._kernels.grow import plant
-
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
         self.n_rounds, self.n_bytes = 0, (0, 0)
         self._rows = blocks.without_targets()
-        self._blocks = [Block(*plant(np.uint64(seed), 0, n_trees, 0, box))]
+        self._blocks = [Block.plant(seed, 0, n_trees, 0, box)]
         self._tight = np.tile(box, (n_trees, 1))
         self._count = np.full(n_trees, n_rows, np.int64)
 
@@ -91,12 +90,13 @@ class BlockGrowth(Growth):
         from mondrian_kernel._kernels.rounds import child_keys, next_cuts
 
         trees, n_dims = self._blocks[0], self._tight.shape[1] // 2
-        node, key, draw, clock, box = (a.copy() for a in trees.open)
-        resting = []
+        node, key, draw, clock, box = Clocks._make(a.copy() for a in trees.open)
+        resting: list[Any] = []
         while node.size:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
             tight, count = self._tight[node], self._count[node]
-            next_cuts(key, draw, clock, box, tight, count, lifetime, dim, loc)
+            clocks = Clocks(node, key, draw, clock, box)
+            next_cuts(clocks, tight, count, lifetime, dim, loc)
             waits = (dim < 0) & (count > 1) & (box[:, n_dims:] > box[:, :n_dims]).any(axis=1)
             resting.append([a[waits] for a in (node, key, draw, clock, box)])
             cut = dim >= 0
@@ -110,7 +110,7 @@ class BlockGrowth(Growth):
             child, dim = np.arange(children.size), np.repeat(dim, 2)
             for side in dim, n_dims + dim:
                 box[child, side] = self._tight[children, side]
-        trees.open = [np.concatenate(parts) for parts in zip(*resting, strict=True)]
+        trees.open = Clocks._make(np.concatenate(parts) for parts in zip(*resting, strict=True))
 
     def _cut(
         self, node: IntArray, dim: IntArray, loc: FloatArray, time: FloatArray
@@ -209,7 +209,7 @@ def bound_leaves(rows: Rows, cuts: Cuts, first: int) -> Bounds:
     bounds = Bounds(
         np.full((n, n_dims), np.inf), np.full((n, n_dims), -np.inf), np.zeros(n, np.int64)
     )
-    rounds.bound_leaves(rows.X, *cuts, first, *bounds)
+    rounds.bound_leaves(rows.X, cuts, first, bounds)
     return bounds
 
 

@@ -1,0 +1,193 @@
+"""The named tuples of arrays that the tree kernels take.
+
+This module does not import numba, so that classes can build the tuples before numba is needed.
+Kernels change the arrays in place; they never replace one. Kernels that are called for single rows
+(``walk``, ``extend``, ``refine``) take the arrays as a plain tuple and name them inside: numba
+takes 1 to 3 µs to recognise a named tuple, and next to nothing for a plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._settings import SPARE_NODES
+from mondrian_kernel._typing import FloatArray, IntArray
+
+
+class NodeTable(NamedTuple):
+    """The nodes of M trees, in the order of the fields of :class:`_trees.trees.Trees`.
+
+    ``root`` has shape (M,), ``lower`` and ``upper`` (n, D), all others (n,). ``parent`` is -1 for
+    a root; ``left``, ``right`` and ``dim`` are -1, ``loc`` and ``time`` inf for a leaf.
+    """
+
+    root: IntArray
+    tree: IntArray
+    parent: IntArray
+    left: IntArray
+    right: IntArray
+    dim: IntArray
+    loc: FloatArray
+    time: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    count: IntArray  # type: ignore[assignment]  # it hides tuple.count
+
+
+class Clocks(NamedTuple):
+    """Leaves whose clocks still run, one entry a leaf.
+
+    ``node`` int32 (K,); ``key`` uint64 (K,) of its random stream; ``draw`` int32 (K,), the number
+    of draws used; ``clock`` (K,), the time on the clock; ``box`` (K, 2D), the inherited box, the
+    lower sides first.
+    """
+
+    node: IntArray
+    key: NDArray[np.uint64]
+    draw: IntArray
+    clock: FloatArray
+    box: FloatArray
+
+
+class GrowingTrees(NamedTuple):
+    """A block of T trees in growth.
+
+    ``order`` int32 (T, N) holds the row indices of each tree; a node owns the slice
+    ``[start, stop)`` of its tree's order. ``links`` int32 (capacity, 7) and ``cut`` (capacity, 2)
+    are the nodes, with columns named in :mod:`mondrian_kernel._kernels.grow`; ``cut[:, TIME]`` is
+    inf for a leaf. ``stack`` are the leaves still to grow, the next one last; ``rest`` are the
+    leaves whose next ring lies beyond the lifetime. ``size`` int64 (3,) is the number of nodes, of
+    entries on the stack and of entries at rest. ``spare`` int32 (N,) is working memory.
+    """
+
+    order: IntArray
+    links: IntArray
+    cut: FloatArray
+    stack: Clocks
+    rest: Clocks
+    size: NDArray[np.int64]
+    spare: IntArray
+
+
+class OnlineTable(NamedTuple):
+    """The nodes of M trees that new rows extend, with room for more nodes than are in use.
+
+    The first eleven fields are those of :class:`NodeTable`. A root of -1 is a tree without rows.
+
+    ``column`` int32 (R, capacity), ``n_cells`` int64 (R, M + 1)
+        At each rung: the cell that a node is or lies in (-1 if it is cut by then), and the number
+        of cells of each tree and, last, of all trees. Old nodes keep their cells' numbers.
+    ``stop`` (capacity,)
+        Time to which the clock of a leaf has run.
+    ``touched`` bool (capacity,)
+        Marks old leaves whose boxes the batch at hand has saved.
+    ``tally`` int64 (2,)
+        Number of nodes in use, and number of rows in the trees.
+    """
+
+    root: IntArray
+    tree: IntArray
+    parent: IntArray
+    left: IntArray
+    right: IntArray
+    dim: IntArray
+    loc: FloatArray
+    time: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    count: IntArray  # type: ignore[assignment]  # it hides tuple.count
+    column: IntArray
+    n_cells: NDArray[np.int64]
+    stop: FloatArray
+    touched: NDArray[np.bool_]
+    tally: NDArray[np.int64]
+
+    def doubled(self) -> OnlineTable:
+        """Return a table with room for twice the nodes in use."""
+        return self.with_room(2 * int(self.tally[0]))
+
+    def with_room(self, room: int) -> OnlineTable:
+        """Return a table with room for so many nodes and some more; those in use are copied."""
+        n, capacity = int(self.tally[0]), room + SPARE_NODES
+
+        def copied(array: NDArray[Any]) -> NDArray[Any]:
+            longer = np.empty((capacity, *array.shape[1:]), array.dtype)
+            longer[:n] = array[:n]
+            return longer
+
+        column = np.empty((self.column.shape[0], capacity), np.int32)
+        column[:, :n] = self.column[:, :n]
+        touched = np.zeros(capacity, np.bool_)
+        touched[:n] = self.touched[:n]
+        nodes = (copied(array) for array in self[1 : len(NodeTable._fields)])
+        rest = column, self.n_cells, copied(self.stop), touched, self.tally
+        return OnlineTable._make([self.root.copy(), *nodes, *rest])
+
+
+class Batch(NamedTuple):
+    """A batch of n rows that extends trees, and what it takes to undo it.
+
+    ``tally`` and ``n_cells`` are those of the table before the batch. ``progress`` int64 (2,):
+    how many of the n·M insertions are done, and how many boxes are saved. ``leaf`` int32 (n, M) is
+    the leaf of each row. ``saved_node`` int32 (S,) and ``saved_box`` (S, 2D) are the old leaves
+    that were enlarged and their boxes before, the lower sides first; S is at least the number of
+    insertions, or of leaves before the batch.
+    """
+
+    tally: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    progress: NDArray[np.int64]
+    leaf: IntArray
+    saved_node: IntArray
+    saved_box: FloatArray
+
+    @staticmethod
+    def start(n_rows: int, table: OnlineTable) -> Batch:
+        """Return a batch of which no row is inserted yet."""
+        n_trees, n_dims = table.root.size, table.lower.shape[1]
+        n_leaves = (int(table.tally[0]) + n_trees) // 2
+        n_saved = min(n_rows * n_trees, n_leaves)
+        return Batch(
+            table.tally.copy(),
+            table.n_cells.copy(),
+            np.zeros(2, np.int64),
+            np.empty((n_rows, n_trees), np.int32),
+            np.empty(n_saved, np.int32),
+            np.empty((n_saved, 2 * n_dims)),
+        )
+
+
+class Refinement(NamedTuple):
+    """What a batch of n rows has cut before its rows were inserted, and how to undo it.
+
+    ``tally`` and ``n_cells`` are those of the table before. ``progress`` int64 (2,): how many of
+    the n·M insertions were seen, and how many old leaves have changed. ``origin`` int32
+    (R, capacity): the k-th new cell of a rung was part of the cell ``origin[rung, k]``.
+    ``n_origin`` int64 (R,) counts them. ``cut_node`` int32 (n·M,) and ``cut_stop`` (n·M,) are the
+    old leaves that have changed and the times to which their clocks had run.
+    """
+
+    tally: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+    progress: NDArray[np.int64]
+    origin: IntArray
+    n_origin: NDArray[np.int64]
+    cut_node: IntArray
+    cut_stop: FloatArray
+
+    @staticmethod
+    def start(n_rows: int, table: OnlineTable) -> Refinement:
+        """Return a refinement that has not begun, before a batch of ``n_rows``."""
+        n, n_rungs = n_rows * table.root.size, table.n_cells.shape[0]
+        return Refinement(
+            table.tally.copy(),
+            table.n_cells.copy(),
+            np.zeros(2, np.int64),
+            np.empty((n_rungs, n + SPARE_NODES), np.int32),
+            np.zeros(n_rungs, np.int64),
+            np.empty(n, np.int32),
+            np.empty(n),
+        )
