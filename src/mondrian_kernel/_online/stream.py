@@ -325,9 +325,9 @@ def last_build(n_rows: int) -> int:
 def rows_per_cell(features: MondrianFeatures) -> FloatArray:
     """Count the rows in each cell, (C,)."""
     trees, column = features.trees_, features._cells.column
-    whole = (column >= 0) & ((trees.parent < 0) | (column[trees.parent] < 0))
+    top = trees.top_nodes(column)
     counts = np.zeros(features.n_cells_)
-    counts[column[whole]] = trees.count[whole]
+    counts[column[top]] = trees.count[top]
     return counts
 
 

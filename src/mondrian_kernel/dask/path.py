@@ -174,11 +174,10 @@ def _blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
 
 def cell_nodes(features: MondrianFeatures) -> NDArray[np.int64]:
     """Node of each cell."""
-    column, time = features._cells.column, features.trees_.time
-    born = np.where(features.trees_.parent < 0, 0.0, time[features.trees_.parent])
-    alive = np.flatnonzero((born <= features.lifetime_) & (column >= 0))
+    column = features._cells.column
+    top = np.flatnonzero(features.trees_.top_nodes(column))
     node = np.empty(features.n_cells_, np.int64)
-    node[column[alive]] = alive
+    node[column[top]] = top
     return node
 
 

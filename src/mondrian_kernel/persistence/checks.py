@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._trees.trees import Cells, Trees
+from mondrian_kernel._typing import IntArray
+from mondrian_kernel.persistence.container import ModelFileError
 from mondrian_kernel.persistence.forms import check_arrays, in_range, positive, require
-from mondrian_kernel.persistence.tree_checks import (
-    check_cells,
-    check_features,
-    check_leaf,
-    check_trees,
-)
 
 
 def check(value: Any) -> None:
@@ -32,7 +28,44 @@ def check(value: Any) -> None:
     if name in _CHECKS:
         _CHECKS[name](value)
     if features is not None and getattr(value, "_leaf", None) is not None:
-        check_leaf(value, value._leaf, features.trees_)
+        _check_leaf(value, value._leaf, features.trees_)
+
+
+def _check_trees(trees: Trees) -> None:
+    try:
+        trees.check()
+    except ValueError as error:
+        raise ModelFileError(f"Its Trees is inconsistent. {error}") from error
+
+
+def _check_cells(cells: Cells) -> None:
+    """Every tree has cells, and every node a number that is one or none."""
+    require((cells.per_tree >= 1).all(), cells, "a tree without cells")
+    require(in_range(cells.column, -1, cells.total - 1), cells, "cells out of range")
+
+
+def _check_features(features: Any) -> None:
+    """Cells are those of the trees at the lifetime, each with a column."""
+    trees, cells, lifetime = features.trees_, features._cells, features.lifetime_
+    require(type(trees) is Trees and type(cells) is Cells, features, "no trees")
+    check_arrays(cells, {"M": trees.n_trees, "n": trees.time.size})
+    known = type(lifetime) is float and 0 <= lifetime <= trees.lifetime
+    require(known, features, "a lifetime that its trees have not reached")
+    whole = np.isinf(trees.time) | (trees.time > lifetime)
+    require((cells.column[whole] >= 0).all(), features, "a cell without a column")
+    same = features.n_cells_ == cells.total
+    same = same and np.array_equal(features.n_cells_per_tree_, cells.per_tree)
+    require(same, features, "two numbers of cells")
+    require(features.n_features_in_ == trees.n_dims, features, "trees of other dims")
+
+
+def _check_leaf(value: Any, leaf: IntArray, trees: Trees) -> None:
+    """Row i lies in tree m in a leaf of tree m."""
+    require(leaf.ndim == 2 and leaf.shape[1] == trees.n_trees, value, "leaves of other trees")
+    require(in_range(leaf, 0, trees.time.size - 1), value, "leaves out of range")
+    require((trees.left < 0)[leaf].all(), value, "rows in a node that is cut")
+    own = (trees.tree[leaf] == np.arange(trees.n_trees)).all()
+    require(own, value, "rows in leaves of another tree")
 
 
 def _check_path(path: Any) -> None:
@@ -149,10 +182,10 @@ def _check_table_model(model: Any) -> None:
 
 
 _CHECKS: dict[str, Callable[[Any], None]] = {
-    "Trees": check_trees,
-    "Cells": check_cells,
+    "Trees": _check_trees,
+    "Cells": _check_cells,
     "Columns": _check_columns,
-    "MondrianFeatures": check_features,
+    "MondrianFeatures": _check_features,
     "LifetimePath": _check_path,
     "Filter": _check_learner,
     "Means": _check_learner,

@@ -12,11 +12,7 @@ from mondrian_kernel.persistence.container import ModelFileError
 # L lifetimes, A alphas, K columns of a table, E errors. A letter is one length within an object. A
 # question mark allows None.
 ARRAYS = {
-    "Trees": {
-        "root": "i4 M", "tree": "i4 n", "parent": "i4 n", "left": "i4 n", "right": "i4 n",
-        "dim": "i4 n", "loc": "f8 n", "time": "f8 n", "lower": "f8 n D", "upper": "f8 n D",
-        "count": "i4 n",
-    },
+    "Trees": {},  # they check themselves
     "Cells": {"column": "i4 n", "per_tree": "i8 M"},
     "Columns": {"medians": "f8 K", "gaps": "b1 K", "spreads": "f8 K"},
     "MondrianFeatures": {"n_cells_per_tree_": "i8 M"},
