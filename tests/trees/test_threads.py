@@ -1,7 +1,9 @@
 """Work in pieces."""
 
 import multiprocessing
+import signal
 import threading
+import time
 from itertools import pairwise
 
 import pytest
@@ -58,3 +60,51 @@ def test_a_forked_process_has_threads_of_its_own():
     finally:
         child.kill()
         child.join()
+
+
+class Pieces:
+    """Pieces of work that wait, and what became of them."""
+
+    def __init__(self, first):
+        self.first, self.begun, self.ended = first, [], []
+
+    def __call__(self, begin, end):
+        self.begun.append(begin)
+        if begin == 0:
+            self.first()
+        time.sleep(0.2)
+        self.ended.append(begin)
+
+
+def interrupt():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+def interrupt_twice():
+    interrupt()
+    time.sleep(0.1)
+    interrupt()
+
+
+def fail():
+    raise ArithmeticError
+
+
+ERRORS = [
+    (interrupt, KeyboardInterrupt, 0),
+    (interrupt_twice, KeyboardInterrupt, 0),
+    (fail, ArithmeticError, 1),
+]
+
+
+@pytest.mark.parametrize(("first", "error", "n_lost"), ERRORS)
+def test_nothing_runs_any_more_when_an_error_is_raised(first, error, n_lost):
+    pieces = Pieces(first)
+    with pytest.raises(error):
+        in_threads(pieces, 8, 2)
+    begun, ended = len(pieces.begun), len(pieces.ended)
+    assert begun < 8, "pieces that had not begun were not dropped"
+    assert ended == begun - n_lost, "a piece still runs"
+    time.sleep(0.5)
+    assert (len(pieces.begun), len(pieces.ended)) == (begun, ended)
+    assert len(in_threads(lambda begin, end: begin, 8, 2)) == 8, "the pool is broken"

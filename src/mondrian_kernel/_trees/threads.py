@@ -1,19 +1,19 @@
-"""Threads over pieces of work: one pool a process, since many a product is quicker than a pool."""
+"""Run pieces of work in the threads of one pool, which is kept: many pieces are short."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
-# Less than a thread is worth.
-_LITTLE = 500_000
+from mondrian_kernel._settings import THREAD_WORK
 
 _here = threading.local()
 
@@ -23,16 +23,39 @@ def in_threads(
 ) -> list[Any]:
     """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads.
 
-    ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece, and so
-    is what one of the threads asks for: it would wait for the others, and they for it.
+    ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece. So is
+    a call from one of the threads, which would otherwise wait for threads that wait for it.
+
+    When a piece fails or Ctrl-C arrives, pieces that have not begun are dropped, and the error is
+    raised once no piece runs any more: nothing writes to the caller's arrays after the return.
     """
-    alone = n <= 1 or work < _LITTLE or getattr(_here, "in_pool", False)
+    alone = n <= 1 or work < THREAD_WORK or getattr(_here, "in_pool", False)
     workers = 1 if alone else effective_n_jobs(n_jobs)
     if workers == 1:
         return [run(0, n)]
     edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int)).tolist()
     # A forked process has none of the threads of its parent.
-    return list(_pool(workers, os.getpid()).map(run, edges[:-1], edges[1:]))
+    pool = _pool(workers, os.getpid())
+    pieces: list[Future[Any]] = []
+    try:
+        for begin, end in pairwise(edges):
+            pieces.append(pool.submit(run, begin, end))
+        return [piece.result() for piece in pieces]
+    except BaseException:
+        _stop(pieces)
+        raise
+
+
+def _stop(pieces: list[Future[Any]]) -> None:
+    """Cancel the pieces that wait and wait for those that run, even if Ctrl-C comes again."""
+    while True:
+        try:
+            for piece in pieces:
+                piece.cancel()
+            wait(pieces)
+            return
+        except KeyboardInterrupt:  # the first one is raised by the caller
+            continue
 
 
 @cache
