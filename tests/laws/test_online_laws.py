@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from laws.level import (
     assert_law,
@@ -158,6 +159,102 @@ def test_all_cuts_of_fully_grown_trees():
         assert_same_frequencies(np.bincount(dim_a[:, k]), np.bincount(dim_b[:, k]))
         for d in range(2):
             assert_same_law(loc_a[dim_a[:, k] == d, k], loc_b[dim_b[:, k] == d, k])
+
+
+# --- one more row, given the trees --------------------------------------------------------------
+
+# So many trees that a budget of 95 % shows (its law is off by 0.019, the test rejects from 0.008),
+# and locations in the lower 95 % of a gap (off by 0.05).
+N_LATE = 100_000
+LATE = {
+    # Near the box of the early rows, so that it often gets through several nodes.
+    "above": np.array([1.1, 1.0]),
+    "below and above": np.array([-0.15, 0.95]),
+    # Inside the box of all of them, outside the boxes further down.
+    "between": np.array([0.5, 0.5]),
+}
+
+
+@cache
+def before_and_after(late):
+    """Fully grown trees on six rows, the same trees with one row more, and its leaves."""
+    early = np.random.default_rng(8).uniform(size=(6, 2)) * [1.0, 0.9]
+    early[:2] = [[0.0, 0.9], [1.0, 0.0]]  # so that the box is known
+    growth = Growth(early, N_LATE, SEED)
+    growth.advance(np.inf)
+    before = growth.freeze()[0]
+    online = OnlineTrees.from_trees(before, SEED)
+    leaf = online.extend(LATE[late][None])[0]
+    return before, online.freeze(), leaf
+
+
+def distance(trees, node, x):
+    return np.maximum(np.maximum(trees.lower[node] - x, x - trees.upper[node]), 0.0).sum(axis=1)
+
+
+def spent(late):
+    """Integrated rate at which the row is parted, level by level of its way, for each tree.
+
+    Row k is the integral from the birth of the k-th node that does not hold the row to the time
+    at which the row was parted or the node was cut, whichever came first; 0 where the way has
+    ended.
+    """
+    (before, after, leaf), x = before_and_after(late), LATE[late]
+    parted = after.time[after.parent[leaf]]
+    node, birth, levels = before.root, np.zeros(N_LATE), []
+    entered = np.zeros(N_LATE, int)
+    while True:
+        rate = distance(before, node, x)
+        lived = np.minimum(before.time[node], parted) - birth
+        outside = (rate > 0) & (lived > 0)
+        levels += [np.zeros(N_LATE)] if entered[outside].max(initial=0) >= len(levels) else []
+        tree = np.flatnonzero(outside)
+        for level in range(len(levels)):
+            here = tree[entered[tree] == level]
+            levels[level][here] = rate[here] * lived[here]
+        entered += outside
+        goes_on = (before.left[node] >= 0) & (before.time[node] < parted)
+        if not goes_on.any():
+            return np.array(levels)
+        goes_left = x[before.dim[node]] <= before.loc[node]
+        child = np.where(goes_left, before.left[node], before.right[node])
+        birth = np.where(goes_on, before.time[node], parted)
+        node = np.where(goes_on, child, node)
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_row_is_parted_when_a_unit_exponential_is_spent(late):
+    """The integral of the distance over the time until the row is parted is Exp(1).
+
+    By lack of memory so is what is left of it after any number of nodes, given that the row got
+    through them.
+    """
+    levels = spent(late)
+    left = levels.sum(axis=0)
+    for level in range(3):
+        assert left.size > 25_000
+        assert_law(left, stats.expon.cdf)
+        through = levels[level + 1] > 0
+        levels = levels[:, through]
+        left = levels[level + 1 :].sum(axis=0)
+
+
+@pytest.mark.parametrize("late", LATE)
+def test_a_cut_that_parts_a_row_is_uniform_on_the_gaps(late):
+    (_, after, leaf), x = before_and_after(late), LATE[late]
+    cut = after.parent[leaf]
+    other = np.where(after.left[cut] == leaf, after.right[cut], after.left[cut])
+    gaps = np.maximum(np.maximum(after.lower[other] - x, x - after.upper[other]), 0.0)
+    for d in range(2):
+        assert_mean((after.dim[cut] == d) - gaps[:, d] / gaps.sum(axis=1), 0.0)
+        for sign in (-1, 1):  # of the side on which the row lies
+            beyond = x[d] > after.upper[other, d] if sign > 0 else x[d] < after.lower[other, d]
+            here = beyond & (after.dim[cut] == d)
+            if here.sum() < 5000:
+                continue
+            end = (after.upper if sign > 0 else after.lower)[other[here], d]
+            low, high = np.minimum(end, x[d]), np.maximum(end, x[d])
+            assert_law((after.loc[cut[here]] - low) / (high - low), stats.uniform.cdf)
 
 
 # --- a later lifetime ----------------------------------------------------------------------------

@@ -255,6 +255,22 @@ def test_trees_are_independent(source):
         assert_mean(rank[::2] * rank[1::2], 0.0)
 
 
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_trees_of_different_blocks_are_independent(n_jobs):
+    """Threads grow blocks of trees; trees with the same place in two blocks differ."""
+    n_blocks = 4 * n_jobs
+    growth = Growth(X, 1000 * n_blocks, 3, n_jobs)
+    growth.advance(np.inf)
+    block = growth.freeze()[0]
+    root = block.root.reshape(n_blocks, -1)
+    assert len(set(block.time[root].ravel())) == root.size, "two trees are the same"
+    child = np.where(block.left[block.left[root]] >= 0, block.left[root], block.right[root])
+    for draw in (block.time[root], block.loc[root], block.time[child] - block.time[root]):
+        rank = (stats.rankdata(draw) / draw.size - 0.5).reshape(draw.shape)
+        assert_mean(rank[:-1] * rank[1:], 0.0)
+        assert_mean(rank[0] * rank[-1], 0.0)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_two_rows_part_at_the_rate_of_their_distance(source):
     """The time at which two rows part is Exp(‖x - x'‖₁): the Laplace kernel at every lifetime."""
