@@ -7,6 +7,7 @@ goes on in the child on the side of x. Lack of memory lets one unit exponential 
 walk: the walk spends Δ (t₁ - t₀) of it at a node alive from t₀ to t₁, and a cut comes where it
 runs out. The tree that results has the law of a tree sampled on all rows at once.
 
+Numba compiles a kernel anew for every literal integer it is called with; ``np.int64`` avoids that.
 Elsewhere ``nodes`` is an ``OnlineTable`` and ``batch`` a ``Batch`` of
 :mod:`mondrian_kernel._kernels.tables`.
 """
@@ -73,7 +74,7 @@ def _enlarge(X, i, lower, upper, node):
         upper[node, d] = max(upper[node, d], X[i, d])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _replace(nodes, m, above, old, new):
     """Let ``new`` take the place of ``old`` under ``above``, or as the root of tree ``m``."""
     if above < 0:
@@ -100,7 +101,7 @@ def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     n_cells, n_trees = nodes.n_cells, nodes.root.size
     leaf = nodes.tally[NODES] + (node >= 0)
     nodes.tally[NODES] = leaf + 1
-    write_leaf(nodes, leaf, m, -1, 1, lifetime)
+    write_leaf(nodes, leaf, m, np.int64(-1), np.int64(1), lifetime)
     for d in range(X.shape[1]):
         lower[leaf, d] = upper[leaf, d] = X[i, d]
     if node < 0:
@@ -132,7 +133,7 @@ def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     return leaf
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _descend(X, i, nodes, node, step):
     """Go down from ``node`` to a leaf by the cuts, adding ``step`` to the counts: the leaf."""
     nodes.count[node] += step
@@ -143,7 +144,7 @@ def _descend(X, i, nodes, node, step):
     return node
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _outermost(X, i, nodes, node):
     """Return the highest of the nodes above a leaf whose boxes do not hold the row, -1 if none."""
     outside = np.int64(-1)
@@ -153,7 +154,7 @@ def _outermost(X, i, nodes, node):
     return outside
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _save_box(nodes, node, batch):
     """Keep the box of an old leaf, once in a batch."""
     if node >= batch.tally[NODES] or nodes.touched[node]:
@@ -184,7 +185,7 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     """
     nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
     lower, upper, time, progress = nodes.lower, nodes.upper, nodes.time, batch.progress
-    n_trees, n_rungs = nodes.root.size, rungs.size
+    n_trees, n_rungs, one = nodes.root.size, rungs.size, np.int64(1)
     while progress[DONE] < batch.leaf.size and nodes.tally[NODES] + 2 <= time.size:
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
         key = root_key(root_key(seed ^ _OF_ROWS, m), nodes.tally[ROWS])
@@ -192,7 +193,7 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
         joins = bool(node >= 0)
         cut_time = distance = 0.0
         if joins:
-            below = _descend(X, i, nodes, node, 1)
+            below = _descend(X, i, nodes, node, one)
             node = _outermost(X, i, nodes, below)
         if joins and node >= 0:
             room = nodes.n_cells[n_rungs - 1, n_trees] < max_cells
@@ -203,7 +204,7 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
                 death = min(time[node], lifetime)
                 cut_time = birth + budget / distance
                 if cut_time < death:
-                    _descend(X, i, nodes, node, -1)
+                    _descend(X, i, nodes, node, -one)
                     joins = False
                     break
                 if node == below:

@@ -120,7 +120,7 @@ def grow(columns, trees, lifetime):
     """
     order, links, cut, spare = trees.order, trees.links, trees.cut, trees.spare
     stack, rest, size = trees.stack, trees.rest, trees.size
-    n_dims = columns.shape[0]
+    n_dims, no_draws = columns.shape[0], np.int64(0)  # a literal 0 is a type of its own
     while size[STACKED] > 0:
         top = size[STACKED] - 1
         left, right = size[NODES], size[NODES] + 1
@@ -151,8 +151,8 @@ def grow(columns, trees, lifetime):
             _append(links, cut, left, tree, node, start, middle)
             _append(links, cut, right, tree, node, middle, stop)
             _copy_box(stack.box, top, stack.box, top + 1)
-            _set_entry(stack, top, right, right_key(key), 0, clock)
-            _set_entry(stack, top + 1, left, left_key(key), 0, clock)
+            _set_entry(stack, top, right, right_key(key), no_draws, clock)
+            _set_entry(stack, top + 1, left, left_key(key), no_draws, clock)
             stack.box[top, dim] = min_right
             stack.box[top + 1, n_dims + dim] = max_left
             size[STACKED] += 1
