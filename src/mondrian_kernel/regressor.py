@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_kernel._base import MondrianEstimator, shared_docs
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.ridge_model import ErrorBars, fit_ridge, log_marginal_likelihood
+from mondrian_kernel._model.widths import Widths, learn_widths
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
@@ -28,8 +29,11 @@ from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, wi
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import check_ranges, draw_seed
-from mondrian_kernel._trees.levels import Levels, grow_trees
+from mondrian_kernel._trees.levels import Levels, grow_trees, reached_levels
 from mondrian_kernel._typing import FloatArray
+
+# Criteria under which several widths are mixed; the others choose between single widths.
+MIXING = ("loo", "holdout")
 
 
 @shared_docs
@@ -175,11 +179,23 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        lifetimes, likely = np.array([lifetime]), np.ones(1)
+        widths, likely = Widths(np.array([lifetime]), np.ones(1), alpha), np.ones(1)
         if average:
             assert path is not None
             lifetimes, likely = likely_widths(path)
-        longest = float(lifetimes[-1])
+            widths = Widths(lifetimes, likely, alpha)
+        elif self.lifetime == "auto" and self.alpha == "auto" and self.criterion in MIXING:
+            widths = learn_widths(
+                rows,
+                Y,
+                weight,
+                lifetime=lifetime,
+                alpha=alpha,
+                n_trees=None if isinstance(self.n_estimators, str) else self.n_estimators,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+        longest = float(widths.lifetimes[-1])
         n_trees = enough_trees(
             self.n_estimators,
             rows.shape,
@@ -190,15 +206,19 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
         if weight is None:
             weight = np.ones(rows.shape[0])
-        best = min(lifetimes[np.argmax(likely)], trees.lifetime)
+        if average:
+            best = min(widths.lifetimes[np.argmax(likely)], trees.lifetime)
+            levels = Levels.of(trees, np.array([best]))
+        else:
+            levels = reached_levels(trees, widths.lifetimes, widths.weights)
         blank = FittedModel(
             trees,
-            Levels.of(trees, np.array([best])),
+            levels,
             np.empty((0, Y.shape[1])),
             np.empty(Y.shape[1]),
             scale,
             relevance,
-            float(alpha),
+            float(widths.alpha),
             seed,
             np.empty(Y.shape[1]),
             TrainingRows(leaf, Y, weight),
@@ -208,7 +228,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         self._bars: ErrorBars | None = None
         self._mixture: WidthMixture | None = None
         if average:
-            models = [self.at(min(t, trees.lifetime)) for t in lifetimes]
+            models = [self.at(min(t, trees.lifetime)) for t in widths.lifetimes]
             self._mixture = WidthMixture(likely, models)
         return self
 
