@@ -155,5 +155,10 @@ class FittedModel:
         for name in ("cell_weights", "intercept", "signal"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite.")
+        if self.sums is not None:
+            if self.sums.shape != (self.levels.n_features, n_outputs + 2):
+                raise ValueError(f"sums has shape {self.sums.shape}.")
+            if not np.isfinite(self.sums).all() or (self.sums[:, n_outputs:] < 0).any():
+                raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)

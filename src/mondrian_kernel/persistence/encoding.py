@@ -25,9 +25,9 @@ from mondrian_kernel.persistence.container import ModelFileError
 CLASSES = {
     "Cells": "_trees.trees",
     "Columns": "app.columns",
-    "Filter": "_online.filter",
+    "Filter": "_online.learners",
     "LifetimePath": "_path.result",
-    "Means": "_online.means",
+    "Means": "_online.learners",
     "MondrianFeatures": "features.transformer",
     "MondrianForestClassifier": "forest.classifier",
     "MondrianForestRegressor": "forest.regressor",
