@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -32,9 +33,6 @@ from mondrian_kernel._trees.checks import check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees, reached_levels
 from mondrian_kernel._typing import FloatArray
 
-# Criteria under which several widths are mixed; the others choose between single widths.
-MIXING = ("loo", "holdout")
-
 
 @shared_docs
 class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimator):
@@ -49,10 +47,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
 
     Parameters
     ----------
-    lifetime : float, "auto" or "average", default="auto"
+    lifetime : float, "auto", "mixture" or "average", default="auto"
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        columns. "auto" chooses it. "average" predicts by the mixture of all lifetimes that the
-        data leave likely (see ``posterior_``), at the price of a fit for each.
+        columns. "auto" chooses one. "mixture" learns the weights of up to five lifetimes around
+        it, :math:`\sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)`, and keeps one where a
+        mixture is no better. "average" averages the predictions of all lifetimes that the data
+        leave likely (see ``posterior_``), at the price of a fit for each.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
@@ -103,7 +103,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         **MondrianEstimator._parameter_constraints,
         "lifetime": [
             *MondrianEstimator._parameter_constraints["lifetime"],
-            StrOptions({"average"}),
+            StrOptions({"average", "mixture"}),
         ],
         "criterion": [StrOptions(set(CRITERIA))],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
@@ -171,7 +171,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
             Y,
             weight,
             seed,
-            lifetime="auto" if average else self.lifetime,
+            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
             alpha=self.alpha,
             n_estimators=self.n_estimators,
             criterion="evidence" if average else self.criterion,
@@ -184,7 +184,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
             assert path is not None
             lifetimes, likely = likely_widths(path)
             widths = Widths(lifetimes, likely, alpha)
-        elif self.lifetime == "auto" and self.alpha == "auto" and self.criterion in MIXING:
+        elif self.lifetime == "mixture":
             widths = learn_widths(
                 rows,
                 Y,
@@ -255,6 +255,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
     @property
     def log_marginal_likelihood_(self) -> float:
         """Log-likelihood of y, computed when asked for."""
+        if isinstance(self._stream, ExactStream):
+            return self._stream.evidence
         return log_marginal_likelihood(self._fitted(), self.n_jobs)
 
     @property
@@ -403,7 +405,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         """
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture = getattr(self, "_mixture", None)
+        mixture: WidthMixture | None = getattr(self, "_mixture", None)
         if mixture is not None:
             if return_std:
                 return mixture.mean_std(X)
@@ -464,7 +466,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
             Draws.
         """
         rng = check_random_state(random_state)
-        mixture = getattr(self, "_mixture", None)
+        mixture: WidthMixture | None = getattr(self, "_mixture", None)
         if mixture is not None:
             return mixture.sample_y(X, n_samples, rng)
         mean, cov = self.predict(X, return_cov=True)
@@ -484,7 +486,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         """Return the error bars of a fit, computed once, or the present ones of a stream."""
         if isinstance(self._stream, Stream):
             errors = self._stream.standard_errors()
-            return ErrorBars(self._stream, errors, np.ones(errors.shape[0]))
+            return ErrorBars(_StreamVariance(self._stream), errors, np.ones(errors.shape[0]))
         if self._bars is None:
             self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
         return self._bars
@@ -498,3 +500,16 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class _StreamVariance(NamedTuple):
+    """Variance at new rows, as the stream of a model has it now."""
+
+    stream: Stream
+
+    def __call__(self, Phi: sparse.csr_matrix) -> FloatArray:
+        return self.stream.variance(Phi)
+
+    def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at new rows."""
+        return self.stream.covariance(Phi)

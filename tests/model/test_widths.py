@@ -56,9 +56,7 @@ def test_gradient(monkeypatch):
     made = error()
     for point in ([1.0, 0.0, -1.0], [-2.0, 3.0, 0.5]):
         gradient = made(np.array(point))[1]
-        off = check_grad(
-            lambda t: made(t)[0], lambda t: made(t)[1], np.array(point), epsilon=1e-4
-        )
+        off = check_grad(lambda t: made(t)[0], lambda t: made(t)[1], np.array(point), epsilon=1e-4)
         assert off < 1e-4 * np.abs(gradient).max()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -73,13 +74,23 @@ def log_marginal_likelihood(model: FittedModel, n_jobs: int | None) -> float:
     return float(profiled[0])
 
 
+class Variance(Protocol):
+    """Variance of f at new rows with features Φ, in units of the signal variance."""
+
+    def __call__(self, Phi_new: sparse.csr_matrix, /) -> FloatArray:
+        """Variance at each row, (n,)."""
+
+    def covariance(self, Phi_new: sparse.csr_matrix, /) -> FloatArray:
+        """Joint covariance, (n, n)."""
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorBars:
     """Variance of f at new rows, and the errors of rows that were left out, in its units.
 
     Attributes
     ----------
-    variance : PredictiveVariance or SampledVariance
+    variance : callable
         Variance in units of the signal variance.
     errors : ndarray of shape (n, K)
         Absolute errors of rows over their own standard deviation.
@@ -87,7 +98,7 @@ class ErrorBars:
         Weights of these rows.
     """
 
-    variance: PredictiveVariance | SampledVariance
+    variance: Variance
     errors: FloatArray
     weight: FloatArray
 

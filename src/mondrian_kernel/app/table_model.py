@@ -16,8 +16,8 @@ from mondrian_kernel._settings import (
     PREDICT_BLOCK_ROWS,
     ROWS_AT_ONCE,
     STREAM_BOX_BYTES,
-    TABLE_TREES,
     STREAM_WORK,
+    TABLE_TREES,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.columns import Columns, learn_columns, read_targets, require_variety
