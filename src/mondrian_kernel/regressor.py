@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator, shared_docs
-from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.ridge_model import ErrorBars, fit_ridge, log_marginal_likelihood
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.ridge_model import (
+    fit_ridge,
+    log_marginal_likelihood,
+    unfitted_ridge,
+)
 from mondrian_kernel._model.widths import Widths, learn_widths
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
@@ -27,15 +28,16 @@ from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_tr
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
-from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees, reached_levels
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._uncertain import UncertainRegressor
 
 
 @shared_docs
-class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimator):
+class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegressor):
     r"""Ridge regression with the Mondrian kernel, an approximation to the Laplace kernel.
 
     .. math::
@@ -165,6 +167,43 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         scale, relevance = self._learn_columns(rows, Y, weight, seed)
         rows = rows / scale
         check_ranges(rows)
+        widths, path = self._choose_widths(rows, Y, weight, seed)
+        longest = float(widths.lifetimes[-1])
+        n_trees = enough_trees(
+            self.n_estimators,
+            rows.shape,
+            self.max_cells,
+            partial(cells_of_trees, rows, longest, seed),
+        )
+        rows, Y, weight = join_copies(rows, Y, weight)
+        trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
+        average = self.lifetime == "average"
+        levels = reached_levels(trees, widths.lifetimes, widths.weights)
+        if average:  # the attributes are those of the likeliest lifetime
+            levels = Levels.of(trees, levels.lifetimes[[np.argmax(levels.weights)]])
+        model = unfitted_ridge(
+            trees,
+            levels,
+            leaf,
+            Y,
+            weight,
+            widths.alpha,
+            scale=scale,
+            relevance=relevance,
+            seed=seed,
+        )
+        self._one_output = targets.ndim == 1
+        self._set_fitted(fit_ridge(model, self.n_jobs, rows), path)
+        self._bars = self._mixture = None
+        if average:
+            models = [self.at(min(t, trees.lifetime)) for t in widths.lifetimes]
+            self._mixture = WidthMixture(widths.weights, models)
+        return self
+
+    def _choose_widths(
+        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
+    ) -> tuple[Widths, LifetimePath | None]:
+        """Return the lifetimes of the kernel with their weights, and the path they come from."""
         average = self.lifetime == "average"
         lifetime, alpha, path = choose_width(
             rows,
@@ -179,58 +218,22 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        widths, likely = Widths(np.array([lifetime]), np.ones(1), alpha), np.ones(1)
-        if average:
-            assert path is not None
-            lifetimes, likely = likely_widths(path)
-            widths = Widths(lifetimes, likely, alpha)
-        elif self.lifetime == "mixture":
+        if self.lifetime == "mixture":
+            n_trees = None if isinstance(self.n_estimators, str) else self.n_estimators
             widths = learn_widths(
                 rows,
                 Y,
                 weight,
                 lifetime=lifetime,
                 alpha=alpha,
-                n_trees=None if isinstance(self.n_estimators, str) else self.n_estimators,
+                n_trees=n_trees,
                 seed=seed,
                 n_jobs=self.n_jobs,
             )
-        longest = float(widths.lifetimes[-1])
-        n_trees = enough_trees(
-            self.n_estimators,
-            rows.shape,
-            self.max_cells,
-            partial(cells_of_trees, rows, longest, seed),
-        )
-        rows, Y, weight = join_copies(rows, Y, weight)
-        trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
-        if weight is None:
-            weight = np.ones(rows.shape[0])
-        if average:
-            best = min(widths.lifetimes[np.argmax(likely)], trees.lifetime)
-            levels = Levels.of(trees, np.array([best]))
-        else:
-            levels = reached_levels(trees, widths.lifetimes, widths.weights)
-        blank = FittedModel(
-            trees,
-            levels,
-            np.empty((0, Y.shape[1])),
-            np.empty(Y.shape[1]),
-            scale,
-            relevance,
-            float(widths.alpha),
-            seed,
-            np.empty(Y.shape[1]),
-            TrainingRows(leaf, Y, weight),
-        )
-        self._one_output = targets.ndim == 1
-        self._set_fitted(fit_ridge(blank, self.n_jobs, rows), path)
-        self._bars: ErrorBars | None = None
-        self._mixture: WidthMixture | None = None
-        if average:
-            models = [self.at(min(t, trees.lifetime)) for t in widths.lifetimes]
-            self._mixture = WidthMixture(likely, models)
-        return self
+            return widths, path
+        if average and path is not None:
+            return Widths(*likely_widths(path), alpha), path
+        return Widths(np.array([lifetime]), np.ones(1), alpha), path
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -377,139 +380,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         other._bars = other._mixture = None
         return other
 
-    def predict(
-        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        r"""Predict rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Also return the standard deviation of a new y at each row: the uncertainty about the
-            function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
-            data it grows to that of the prior. Where rows and cells are both above 10 000, v is
-            estimated from 8000 of the rows.
-        return_cov : bool, default=False
-            Also return the joint covariance of new y at the rows.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        std : ndarray like ``mean``
-            With ``return_std``.
-        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
-            With ``return_cov``.
-        """
-        if return_std and return_cov:
-            raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
-        if mixture is not None:
-            if return_std:
-                return mixture.mean_std(X)
-            return mixture.mean_cov(X) if return_cov else mixture.mean(X)
-        rows, model = self._check_new(X), self._fitted()
-        mean = self._shaped(model.scores(rows, self.n_jobs))
-        if return_std:
-            Phi = model.features(rows, self.n_jobs)
-            return mean, self._shaped(self._error_bars().std(Phi, model))
-        if return_cov:
-            cov = self._error_bars().variance.covariance(model.features(rows, self.n_jobs))
-            cov.flat[:: cov.shape[0] + 1] += model.alpha
-            return mean, self._shaped(cov[:, :, None] * model.signal)
-        return mean
-
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
-        """Interval for a new y at each row, calibrated by leaving rows out.
-
-        The half-width is the predictive standard deviation times a quantile of the rows' own
-        leave-one-out errors in units of theirs, so that it holds for errors that are not normal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float, default=0.9
-            Share of new targets to be inside, between 0 and 1.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
-            Lower and upper end.
-        """
-        check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
-        mean, std = self.predict(X, return_std=True)
-        sigma = np.sqrt(self._fitted().signal)  # the unit of the errors' deviations
-        factor = self._error_bars().quantile(coverage) / np.where(sigma > 0, sigma, 1.0)
-        half = std * self._shaped(factor)
-        return np.stack([mean - half, mean + half], axis=1)
-
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
-        """Draw targets at rows from the joint predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int, RandomState instance or None, default=0
-            Seed of the draws.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
-            Draws.
-        """
-        rng = check_random_state(random_state)
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
-        if mixture is not None:
-            return mixture.sample_y(X, n_samples, rng)
-        mean, cov = self.predict(X, return_cov=True)
-        if self._one_output:
-            one: FloatArray = rng.multivariate_normal(mean, cov, n_samples).T
-            return one
-        draws = [
-            rng.multivariate_normal(mean[:, t], cov[:, :, t], n_samples).T
-            for t in range(mean.shape[1])
-        ]
-        return np.stack(draws, axis=1)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[..., 0] if self._one_output else values
-
-    def _error_bars(self) -> ErrorBars:
-        """Return the error bars of a fit, computed once, or the present ones of a stream."""
-        if isinstance(self._stream, Stream):
-            errors = self._stream.standard_errors()
-            return ErrorBars(_StreamVariance(self._stream), errors, np.ones(errors.shape[0]))
-        if self._bars is None:
-            self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
-        return self._bars
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state["_bars"] = None
-        return state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-class _StreamVariance(NamedTuple):
-    """Variance at new rows, as the stream of a model has it now."""
-
-    stream: Stream
-
-    def __call__(self, Phi: sparse.csr_matrix) -> FloatArray:
-        return self.stream.variance(Phi)
-
-    def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
-        """Joint covariance of f at new rows."""
-        return self.stream.covariance(Phi)

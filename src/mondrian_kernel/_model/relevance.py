@@ -126,7 +126,7 @@ def learn_relevance(
     few = some[:RELEVANCE_START_ROWS]
     start = LeaveOneOut(rows[few], Y[few], s[few], NARROW_PRIOR).best_of_a_few()
     best = _descend(error, start, RELEVANCE_STEPS)
-    fit, out = others[: 2 * n], others[2 * n : 4 * n]
+    fit, out = others[:n], others[n : 3 * n]
     if out.size >= RELEVANCE_LEAST_HELD_OUT:
         wide = LeaveOneOut(rows[some], Y[some], s[some], WIDE_PRIOR)
         other = _descend(wide, best, RELEVANCE_WIDE_STEPS)

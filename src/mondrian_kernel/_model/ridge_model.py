@@ -18,7 +18,7 @@ from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 def fitted_operator(
@@ -41,6 +41,27 @@ def fitted_operator(
         sample_weight=weight,
         centre=centre,
         n_jobs=n_jobs,
+    )
+
+
+def unfitted_ridge(
+    trees: Trees,
+    levels: Levels,
+    leaf: IntArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    alpha: float,
+    *,
+    scale: FloatArray,
+    relevance: FloatArray,
+    seed: int,
+) -> FittedModel:
+    """Return the record of a regression whose weights are still to be fitted."""
+    n_rows, n_outputs = Y.shape
+    rows = TrainingRows(leaf, Y, np.ones(n_rows) if weight is None else weight)
+    none, blank = np.empty((0, n_outputs)), np.zeros(n_outputs)
+    return FittedModel(
+        trees, levels, none, blank, scale, relevance, float(alpha), seed, blank, rows
     )
 
 
