@@ -37,12 +37,9 @@ class TrainingRows:
         shapes = (self.leaf.shape, self.Y.shape, self.weight.shape)
         if shapes != ((n_rows, trees.n_trees), (n_rows, n_outputs), (n_rows,)):
             raise ValueError(f"The arrays of the rows have shapes {shapes}.")
-        if n_rows == 0 or not 0 <= self.leaf.min() <= self.leaf.max() < trees.time.size:
-            raise ValueError("The leaf of a row is not a node of the trees.")
-        if (trees.left[self.leaf] >= 0).any() or (
-            trees.tree[self.leaf] != np.arange(trees.n_trees)
-        ).any():
-            raise ValueError("The leaf of a row is not a leaf of its tree.")
+        if n_rows == 0:
+            raise ValueError("There are no rows.")
+        trees.check_leaves(self.leaf)
         if not (np.isfinite(self.weight) & (self.weight > 0)).all():
             raise ValueError("The weights of the rows are not positive numbers.")
         if not np.isfinite(self.Y).all():

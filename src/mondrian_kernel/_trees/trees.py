@@ -179,6 +179,16 @@ class Trees:
         adds_up = adds_up and (count[cut] == count[left] + count[right]).all()
         _require(adds_up, "counts that do not add up")
 
+    def check_leaves(self, leaf: IntArray) -> None:
+        """Raise ValueError unless ``leaf`` (N, M) can be the leaf of each row in each tree."""
+        if leaf.ndim != 2 or leaf.shape[1] != self.n_trees:
+            raise ValueError(f"The leaves of the rows have the shape {leaf.shape}.")
+        if not _in_range(leaf, 0, self.time.size - 1):
+            raise ValueError("The leaf of a row is not a node of the trees.")
+        own = self.tree[leaf] == np.arange(self.n_trees)
+        if not (own & (self.left[leaf] < 0)).all():
+            raise ValueError("The leaf of a row is not a leaf of its tree.")
+
     def _check_arrays(self) -> None:
         _require(type(self.lifetime) is float, "a lifetime that is no float")
         n = self.time.shape[:1] if isinstance(self.time, np.ndarray) else ()
