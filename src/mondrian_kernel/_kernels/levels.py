@@ -1,15 +1,17 @@
 """Products with the features of rows at several lifetimes of the same trees.
 
-The cells of a tree at its finest level are numbered from left to right, so that a coarser cell is
-a run of finer ones. A product therefore visits every row twice, at the finest level, and every
-cell once for each level.
+The cells of a level are numbered from left to right, tree by tree, and a coarser cell is a union
+of finer ones. A product sums rows into the finest cells, these into coarser ones, and adds the
+weighted sums up on the way back. It visits every row twice and every cell of every level twice.
 
 ``cells`` uint16 or int32 (M, N)
     Finest cell of each row, counted from the first cell of its tree.
-``first`` int64 (M + 1,)
-    First finest cell of each tree among those of all trees.
-``group`` int32 (L, C)
-    Cell at each level that holds a finest cell, numbered over all trees of its level.
+``first`` int64 (L, M + 1)
+    First cell of each tree at each level.
+``offset`` int64 (L + 1,)
+    First cell of each level, when the levels are laid out one after another.
+``above`` int32 (F,)
+    For each cell of each level the cell of the level before it that holds it, by its number there.
 """
 
 import numpy as np
@@ -17,59 +19,59 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _sum_over_levels(group, weight, begin, n_cells, sums, out):
-    """Set ``out[c, j]`` to Σ_l weight[l] · (sum of ``sums[:, j]`` over the level's cell of c)."""
-    n_levels, width = group.shape[0], sums.shape[1]
-    for c in range(n_cells):
-        for j in range(width):
-            out[c, j] = 0.0
-    for level in range(n_levels):
-        start = 0
-        while start < n_cells:
-            stop = start + 1
-            while stop < n_cells and group[level, begin + stop] == group[level, begin + start]:
-                stop += 1
-            for j in range(width):
-                total = 0.0
-                for c in range(start, stop):
-                    total += sums[c, j]
-                total *= weight[level]
-                for c in range(start, stop):
-                    out[c, j] += total
-            start = stop
-
-
-@njit(cache=True, nogil=True)
-def gram(cells, first, group, weight, begin, end, V, out):
+def gram(cells, first, offset, above, weight, begin, end, V, out):
     """Add Σ_l weight[l] Φ_l Φ_lᵀ V to ``out``, for V (N, k) and trees ``begin:end``.
 
     A row has the value 1 in each of its cells.
     """
     n_rows, width = V.shape
-    most = 0
+    n_levels = weight.size
+    last = n_levels - 1
+    start = np.zeros(n_levels + 1, np.int64)  # of each level in the working memory of one tree
+    room = 0
     for m in range(begin, end):
-        most = max(most, first[m + 1] - first[m])
-    sums, spread = np.empty((most, width)), np.empty((most, width))
+        size = 0
+        for level in range(n_levels):
+            size += first[level, m + 1] - first[level, m]
+        room = max(room, size)
+    sums = np.empty((room, width))
     for m in range(begin, end):
-        n_cells = first[m + 1] - first[m]
-        for c in range(n_cells):
+        for level in range(n_levels):
+            start[level + 1] = start[level] + first[level, m + 1] - first[level, m]
+        for c in range(start[n_levels]):
             for j in range(width):
                 sums[c, j] = 0.0
+        fine = start[last]
         if width == 1:
             for i in range(n_rows):
-                sums[cells[m, i], 0] += V[i, 0]
+                sums[fine + cells[m, i], 0] += V[i, 0]
         else:
             for i in range(n_rows):
                 for j in range(width):
-                    sums[cells[m, i], j] += V[i, j]
-        _sum_over_levels(group, weight, first[m], n_cells, sums, spread)
+                    sums[fine + cells[m, i], j] += V[i, j]
+        for level in range(last, 0, -1):
+            here = offset[level] + first[level, m] - start[level]
+            there = start[level - 1] - first[level - 1, m]
+            for c in range(start[level], start[level + 1]):
+                for j in range(width):
+                    sums[there + above[here + c], j] += sums[c, j]
+        for c in range(start[1]):
+            for j in range(width):
+                sums[c, j] *= weight[0]
+        for level in range(1, n_levels):
+            here = offset[level] + first[level, m] - start[level]
+            there = start[level - 1] - first[level - 1, m]
+            w = weight[level]
+            for c in range(start[level], start[level + 1]):
+                for j in range(width):
+                    sums[c, j] = w * sums[c, j] + sums[there + above[here + c], j]
         if width == 1:
             for i in range(n_rows):
-                out[i, 0] += spread[cells[m, i], 0]
+                out[i, 0] += sums[fine + cells[m, i], 0]
         else:
             for i in range(n_rows):
                 for j in range(width):
-                    out[i, j] += spread[cells[m, i], j]
+                    out[i, j] += sums[fine + cells[m, i], j]
 
 
 @njit(cache=True, nogil=True)

@@ -20,7 +20,7 @@ from mondrian_kernel._typing import FloatArray, IntArray
 
 _FIELDS = (
     *("sample_weight", "centre", "n_jobs"),
-    *("_points", "_levels", "_level_weights", "_first", "_group", "_cells"),
+    *("_points", "_levels", "_level_weights", "_first", "_starts", "_above", "_group", "_cells"),
 )
 
 
@@ -71,6 +71,17 @@ class LevelOperator(Operator):
         self._group = np.ascontiguousarray(levels.column[:, node])
         if np.any(self._group[:, 1:] < self._group[:, :-1]):
             raise ValueError("The cells of a level are not numbered from left to right.")
+        starts = np.cumsum(levels.per_tree, axis=1)
+        self._starts = np.hstack([np.zeros((levels.n_levels, 1), np.int64), starts])
+        # One finest cell of each cell of a level leads to the cell of the level before.
+        self._above = np.concatenate(
+            [
+                before[np.flatnonzero(np.diff(own, prepend=-1))]
+                for before, own in zip(
+                    self._group[[0, *range(levels.n_levels - 1)]], self._group, strict=True
+                )
+            ]
+        )
         small = per_tree.max() <= np.iinfo(np.uint16).max
         local = finest[leaf].T - self._first[:-1, None]
         self._cells = np.ascontiguousarray(local, dtype=np.uint16 if small else np.int32)
@@ -106,7 +117,7 @@ class LevelOperator(Operator):
 
         weight = self._level_weights / self._cells.shape[0]
         right = self.root_weight[:, None] * self.centred(V.copy())
-        table = self._cells, self._first, self._group, weight
+        table = self._cells, self._starts, self._levels.offset, self._above, weight
         out = self._added(lambda a, b, part: gram(*table, a, b, right, part), right.shape)
         out *= self.root_weight[:, None]
         return self.centred(out)
