@@ -219,7 +219,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
         self._seed = draw_seed(self.random_state)
         trees, leaf = grow_trees(
-            rows, lifetimes[-1], self.n_estimators, self._seed, self.max_cells, self.n_jobs
+            rows, float(lifetimes[-1]), self.n_estimators, self._seed, self.max_cells, self.n_jobs
         )
         self._online: OnlineTrees | None = None
         self._set_trees(trees, reached_levels(trees, lifetimes, weights))

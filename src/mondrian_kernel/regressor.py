@@ -475,7 +475,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         model, mixture = self._model, getattr(self, "_mixture", None)
         if self._one_output:
             self._check_scores(1)
-        if self._bars is not None or model.signal.size != model.n_outputs:
+        if not isinstance(self._bars, ErrorBars | None) or model.signal.size != model.n_outputs:
             raise ValueError("The model is not one of a regression.")
         if model.rows is None and not isinstance(self._stream, Stream):
             raise ValueError("The rows of the fit are missing.")

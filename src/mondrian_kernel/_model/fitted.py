@@ -145,12 +145,19 @@ class FittedModel:
         for name, values in (("scale", self.scale), ("relevance", self.relevance)):
             if values.shape != (n_columns,) or not (np.isfinite(values) & (values > 0)).all():
                 raise ValueError(f"{name} is not one positive number for each column.")
-        if self.signal.shape not in ((0,), (n_outputs,)):
-            raise ValueError(f"signal has shape {self.signal.shape}.")
+        if self.intercept.shape != (n_outputs,):
+            raise ValueError(f"intercept has shape {self.intercept.shape}.")
+        if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
+            raise ValueError("signal is not a variance for each output.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
         for name in ("cell_weights", "intercept", "signal"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite.")
+        if self.sums is not None:
+            if self.sums.shape != (self.levels.n_features, n_outputs + 2):
+                raise ValueError(f"sums has shape {self.sums.shape}.")
+            if not np.isfinite(self.sums).all() or (self.sums[:, n_outputs:] < 0).any():
+                raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
