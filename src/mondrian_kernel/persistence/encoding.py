@@ -240,9 +240,9 @@ def _check(value: Any) -> None:
     try:
         if dataclasses.is_dataclass(cls):
             hints = typing.get_type_hints(cls)
-            for name in (field.name for field in dataclasses.fields(cls)):
-                if not _is_a(getattr(value, name), hints[name]):
-                    raise ValueError(f"{name} is not of the type {hints[name]}.")
+            for field in dataclasses.fields(cls):
+                if not _is_a(getattr(value, field.name), hints[field.name]):
+                    raise ValueError(f"{field.name} is not of the type {field.type}.")
         if cls.__name__ not in CHECKED_BY_OWNER:
             value.check()
     except ValueError as error:
