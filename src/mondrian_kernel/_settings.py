@@ -166,9 +166,36 @@ CLASSIFIER_TOL = 1e-4
 
 # --- _online: streams ---------------------------------------------------------------------------
 
-EXACT_SIZE = 4000
+# Penalty of a stream with alpha="auto", which cannot compare penalties.
 STREAM_ALPHA = 0.1
+# Trees of a stream with n_estimators="auto". A row takes time in proportion.
 STREAM_TREES = 100
+# Widths of a stream with lifetime="auto" at first: lifetimes times the sum of the standard
+# deviations of the scaled columns. And how many widths there are at most.
+FIRST_RUNGS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MAX_RUNGS = 5
+# Narrower widths than the best that are kept, as the best may still move.
+RUNGS_ABOVE = 2
+# Rows over which the running error of a width is averaged, and after which widths may change.
+STREAM_WINDOW = 1024
+# Rows from which scale and first widths are taken, a power of 4.
+WARM_UP = 1024
+# Rows after which the relevance of columns is learnt, and how many of them are used for it.
+RELEVANCE_AT = 4096
+RELEVANCE_ROWS = 400
+# Last rows of a stream whose errors set the error bars.
+RECENT_ROWS = 1024
+# Prior variance of a stream's intercept, in the units of its penalty: next to no prior.
+FLAT_VARIANCE = 1e6
+# Rows or cells, whichever are fewer, up to which rows are added to a ridge fit exactly. A row then
+# takes O(EXACT_SIZE²) operations.
+EXACT_SIZE = 4000
+# The exact ridge is factored anew in the other form, by rows or by cells, if that is smaller by
+# this factor; not by less, so that it does not go to and fro.
+EXACT_CHANGE = 1.25
+# Largest slope of the objective at the exact ridge's weights, over the slope at zero weights. Where
+# rounding has added up to more, the ridge is factored anew.
+EXACT_DRIFT = 1e-12
 
 
 # --- faces: features, baselines, partition, plotting, persistence -------------------------------

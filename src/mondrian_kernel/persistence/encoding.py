@@ -42,7 +42,6 @@ CLASSES = {
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "RidgeRows": "_path.result",
-    "Rule": "_online.stream",
     "SgdWeights": "_path.result",
     "Start": "_online.stream",
     "Stream": "_online.stream",
