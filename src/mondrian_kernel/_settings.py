@@ -233,6 +233,11 @@ EXACT_DRIFT = 1e-12
 # two columns this is 8.4 million cells, more than any picture or test uses.
 PARTITION_MAX_BYTES = 2**30
 
+# Model files. A file may claim so many bytes in memory for each of its bytes, and so many bytes
+# beyond. Models have 2 to 10 bytes in memory for a byte in the file; zlib could have 1032.
+FILE_EXPANSION = 64
+FILE_EXPANSION_FREE = 2**24
+
 
 # --- dask ---------------------------------------------------------------------------------------
 

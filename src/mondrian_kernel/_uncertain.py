@@ -137,6 +137,22 @@ class UncertainRegressor(MondrianEstimator):
             self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
         return self._bars
 
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        model, mixture = self._model, getattr(self, "_mixture", None)
+        if self._one_output:
+            self._check_scores(1)
+        if not isinstance(self._bars, ErrorBars | None) or model.signal.size != model.n_outputs:
+            raise ValueError("The model is not one of a regression.")
+        if model.rows is None and not isinstance(self._stream, Stream):
+            raise ValueError("The rows of the fit are missing.")
+        if mixture is not None and not (
+            isinstance(mixture, WidthMixture)
+            and all(isinstance(part, UncertainRegressor) for part in mixture.models)
+        ):
+            raise ValueError("The mixture of widths is not one of regressors.")
+
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         state["_bars"] = None  # computed again when asked for

@@ -134,7 +134,7 @@ class Levels:
             self.lifetimes, self.column, self.per_tree, strict=True
         ):
             cut = (trees.time <= lifetime) & np.isfinite(trees.time)
-            if ((column < 0) != cut).any():
+            if (column < -1).any() or ((column < 0) != cut).any():
                 raise ValueError("Cells and cuts of a level disagree.")
             inside = np.flatnonzero((column >= 0) & (trees.parent >= 0))
             parent = column[trees.parent[inside]]
@@ -142,7 +142,7 @@ class Levels:
                 raise ValueError("A node lies in another cell than its parent.")
             roots = trees.root[trees.root >= 0]
             top = np.concatenate([roots[column[roots] >= 0], inside[parent < 0]])
-            if not np.array_equal(np.sort(column[top]), np.arange(per_tree.sum())):
+            if not np.array_equal(np.sort(column[top]), np.arange(top.size)):
                 raise ValueError("The cells of a level are not numbered one by one.")
             if not np.array_equal(np.bincount(trees.tree[top], minlength=n_trees), per_tree):
                 raise ValueError("The number of cells of a tree is wrong.")

@@ -61,6 +61,24 @@ class TableModel:
     held_out: dict[str, Any]
     errors: FloatArray | None
 
+    def check(self) -> None:
+        """Raise ValueError unless estimator, task and columns belong together."""
+        kinds = {
+            "regression": MondrianKernelRegressor,
+            "classification": MondrianKernelClassifier,
+        }
+        if self.task not in kinds or type(self.estimator) is not kinds[self.task]:
+            raise ValueError(f"The estimator is not one of a {self.task}.")
+        if self.estimator.n_features_in_ != len(self.columns.encoded_names):
+            raise ValueError("The estimator was fitted on other columns.")
+        if self.errors is not None and not (
+            self.errors.ndim == 1
+            and self.errors.size
+            and (np.diff(self.errors) >= 0).all()
+            and 0 <= self.errors[0] <= self.errors[-1] < np.inf
+        ):
+            raise ValueError("The errors do not increase from 0.")
+
     def predict_interval(self, X: FloatArray, coverage: float) -> FloatArray:
         """Return an interval for a new target at each encoded row, of shape (n_rows, 2)."""
         if self.errors is None:
