@@ -211,7 +211,7 @@ STREAM_WINDOW = 1024
 WARM_UP = 1024
 # Rows after which the relevance of columns is learnt, and how many of them are used for it.
 RELEVANCE_AT = 4096
-RELEVANCE_ROWS = 400
+STREAM_RELEVANCE_ROWS = 400
 # Last rows of a stream whose errors set the error bars.
 RECENT_ROWS = 1024
 # Prior variance of a stream's intercept, in the units of its penalty: next to no prior.

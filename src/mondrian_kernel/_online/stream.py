@@ -15,7 +15,7 @@ from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, t
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     RELEVANCE_AT,
-    RELEVANCE_ROWS,
+    STREAM_RELEVANCE_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -222,7 +222,7 @@ class Stream(ScaledStream):
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = dim_scale(self.scale_rule, X, weight), self.online.seed
-        relevance = learn_relevance(X / scale, Y, weight, seed, RELEVANCE_ROWS)
+        relevance = learn_relevance(X / scale, Y, weight, seed, STREAM_RELEVANCE_ROWS)
         return self._restarted(rows, scale, relevance, max_cells)
 
     def _restarted(
