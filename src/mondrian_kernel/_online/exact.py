@@ -283,9 +283,7 @@ class ExactStream:
     def check(self) -> None:
         """Raise ValueError unless trees, cells, rows and weights belong together."""
         check_online(self.online)
-        check_vectors(
-            level_weights=self._level_weights, scale=self.scale, relevance=self.relevance
-        )
+        check_vectors(level_weights=self._level_weights, scale=self.scale, relevance=self.relevance)
         n_cells, n_levels = self.online.n_cells, self._level_weights.size
         numbers = np.concatenate(self._numbers)
         sizes = [part.size for part in self._numbers]

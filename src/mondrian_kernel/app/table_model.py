@@ -63,7 +63,7 @@ class TableModel:
 
     def check(self) -> None:
         """Raise ValueError unless estimator, task and columns belong together."""
-        kinds = {
+        kinds: dict[str, type] = {
             "regression": MondrianKernelRegressor,
             "classification": MondrianKernelClassifier,
         }

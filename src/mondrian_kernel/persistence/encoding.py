@@ -194,11 +194,11 @@ class Decoder:
     def _object(self, name: Any, code: Any) -> Any:
         if name not in CLASSES:
             raise ModelFileError(f"It holds an object of unknown class {str(name)[:60]!r}.")
-        cls = getattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
+        cls: Any = getattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
         _check_names(cls, set(code))
         state = {attribute: self._decode(value) for attribute, value in code.items()}
-        if dataclasses.is_dataclass(cls):
-            value: Any = cls(**state)
+        if not hasattr(cls, "__setstate__"):  # a dataclass
+            value = cls(**state)
         else:
             value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
             value.__setstate__(state)
