@@ -265,8 +265,14 @@ class MondrianEstimator(BaseEstimator):
         if weight is None:
             weight = np.ones(rows.shape[0])
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
-        stream = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
-        self._model, self._stream = stream.fitted(), stream
+        try:
+            new = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
+            self._model, self._stream = new.fitted(), new
+        except BaseException:
+            stream.rollback()
+            if getattr(self, "_stream", None) is stream:
+                self._model = stream.fitted()  # the old record is a view of arrays that moved
+            raise
         self.path_ = getattr(self, "path_", None)
 
     def _stream_trees(self) -> int:

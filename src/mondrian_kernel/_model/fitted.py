@@ -37,9 +37,11 @@ class TrainingRows:
         shapes = (self.leaf.shape, self.Y.shape, self.weight.shape)
         if shapes != ((n_rows, trees.n_trees), (n_rows, n_outputs), (n_rows,)):
             raise ValueError(f"The arrays of the rows have shapes {shapes}.")
-        types = (self.leaf.dtype, self.Y.dtype, self.weight.dtype)
-        if n_rows == 0 or types != (np.int32, np.float64, np.float64):
-            raise ValueError("There are no rows, or they are of other types.")
+        if n_rows == 0:
+            raise ValueError("There are no rows.")
+        types = [array.dtype.name for array in (self.leaf, self.Y, self.weight)]
+        if types != ["int32", "float64", "float64"]:
+            raise ValueError(f"The arrays of the rows have the types {types}.")
         trees.check_leaves(self.leaf)
         if not (np.isfinite(self.weight) & (self.weight > 0)).all():
             raise ValueError("The weights of the rows are not positive numbers.")

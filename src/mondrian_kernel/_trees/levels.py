@@ -71,6 +71,8 @@ class Levels:
     @cached_property
     def offset(self) -> NDArray[np.int64]:
         """First feature of each level, and last the number of all features, (L + 1,)."""
+        if self.n_levels == 1:  # a record of a stream is made for every row
+            return np.array([0, self.per_tree.sum()])
         return np.concatenate([[0], np.cumsum(self.per_tree.sum(axis=1))])
 
     @property

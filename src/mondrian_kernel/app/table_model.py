@@ -63,11 +63,11 @@ class TableModel:
 
     def check(self) -> None:
         """Raise ValueError unless estimator, task and columns belong together."""
-        kinds: dict[str, type] = {
+        kinds: dict[str, Any] = {
             "regression": MondrianKernelRegressor,
             "classification": MondrianKernelClassifier,
         }
-        if self.task not in kinds or type(self.estimator) is not kinds[self.task]:
+        if self.task not in kinds or not isinstance(self.estimator, kinds[self.task]):
             raise ValueError(f"The estimator is not one of a {self.task}.")
         if self.estimator.n_features_in_ != len(self.columns.encoded_names):
             raise ValueError("The estimator was fitted on other columns.")
