@@ -234,7 +234,7 @@ EXACT_DRIFT = 1e-12
 PARTITION_MAX_BYTES = 2**30
 
 # Model files. A file may claim so many bytes in memory for each of its bytes, and so many bytes
-# beyond. Models have 2 to 10 bytes in memory for a byte in the file; zlib could have 1032.
+# beyond. A regressor of 5000 rows and 300 trees has 3 for each; zlib could have 1032.
 FILE_EXPANSION = 64
 FILE_EXPANSION_FREE = 2**24
 
