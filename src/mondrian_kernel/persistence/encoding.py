@@ -198,7 +198,8 @@ class Decoder:
         _check_names(cls, set(code))
         state = {attribute: self._decode(value) for attribute, value in code.items()}
         if dataclasses.is_dataclass(cls):
-            value: Any = cls(**state)
+            make: Any = cls
+            value: Any = make(**state)
         else:
             value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
             value.__setstate__(state)
