@@ -2,8 +2,9 @@ r"""
 A posterior over the width
 ==========================
 
-The evidence of every width is on the path, so that a prior over the lifetime becomes a posterior.
-Predictions may be averaged over it: :math:`\sum_c k_c\, p(y \mid x, \lambda_c)`.
+A path has the evidence, or marginal likelihood, of every width. With a prior over the lifetime this
+gives a posterior. Predictions can be averaged over it:
+:math:`\sum_c k_c\, p(y \mid x, \lambda_c)`.
 """
 
 # %%
@@ -27,8 +28,8 @@ low, high = posterior.interval(0.9)
 print(f"posterior mean {posterior.mean:.3g}, 90 % interval {low:.3g} to {high:.3g} (true: 20)")
 
 # %%
-# A few rows say little about the width, and the posterior tells how little. The dotted line is the
-# true lifetime.
+# With few rows the width remains uncertain, and the posterior shows how uncertain. The dotted line
+# is the true lifetime.
 
 display = LifetimePathDisplay.from_path(path, criterion="evidence", prior=prior)
 display.ax_.axvline(20.0, color="black", linestyle=":")
@@ -36,8 +37,8 @@ display.ax_.axvline(20.0, color="black", linestyle=":")
 # %%
 # In a regressor
 # --------------
-# ``lifetime="average"`` makes each prediction by the mixture. Its prior is uniform in the logarithm
-# of λ. The standard deviation contains that of not knowing the width.
+# ``lifetime="average"`` averages each prediction over the posterior. The prior is uniform in the
+# logarithm of λ. The standard deviation includes the uncertainty about the width.
 
 fits = {
     "one width": MondrianKernelRegressor(n_estimators=500, criterion="evidence", random_state=0),
@@ -50,8 +51,8 @@ for name, model in fits.items():
     print(f"{name:<10} error {error:.3f}, negative log-likelihood of new rows {surprise:.3f}")
 
 # %%
-# Where there are rows the widths agree. Beyond the data both return to what they know: the mean of
-# y, and the variance of the process.
+# Near the rows both models agree. Far from the data both return to the mean of y and to the
+# variance of the process.
 
 grid = np.linspace(-0.3, 1.3, 400)[:, None]
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")

@@ -2,13 +2,13 @@
 Classification
 ==============
 
-The same features under the logistic, hinge or squared loss. The width is chosen by the loss of rows
-held out.
+The classifier uses the same features with the logistic, hinge or squared loss. It chooses the width
+by the loss on rows held out.
 """
 
 # %%
-# A board of squares
-# ------------------
+# A chessboard
+# ------------
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,9 +26,9 @@ model = MondrianKernelClassifier(random_state=0).fit(X, y)
 print(f"lifetime {model.lifetime_:.3g}, alpha {model.alpha_:.3g}")
 
 # %%
-# On the left the loss of rows held out at every width. On the right the probabilities: away from
-# the data all features fade, and so the probabilities go back to the shares of the classes,
-# instead of growing more certain with the distance.
+# The left figure shows the loss on rows held out at every width. The right figure shows the
+# probabilities. Away from the data all features go to 0, so the probabilities return to the shares
+# of the classes. They do not become more certain with the distance.
 
 x = np.linspace(-2, 2, 160)
 grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
@@ -43,8 +43,8 @@ plt.show()
 # %%
 # Digits
 # ------
-# Ten classes, 64 dims. ``class_weight``, ``sample_weight`` and ``classes_`` are as everywhere in
-# scikit-learn.
+# There are ten classes and 64 columns. ``class_weight``, ``sample_weight`` and ``classes_`` have
+# their usual meaning.
 
 X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)

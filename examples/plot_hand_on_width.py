@@ -1,10 +1,10 @@
 """
-The width, handed on
-====================
+Using the width in other models
+===============================
 
-The paper closes with a suggestion: where another kernel or another approximation is to be used, the
-path is a quick way to find the width to begin with. Here it is handed to exact kernel ridge
-regression, to Fourier features and to Gaussian processes.
+The paper ends with a suggestion: the path is a quick way to find a first width for another kernel
+or another approximation. Here the width is used in exact kernel ridge regression, with Fourier
+features and in Gaussian processes.
 """
 
 # %%
@@ -44,9 +44,10 @@ def report(name, prediction):
 report("the path itself", path.predict(X_test))
 
 # %%
-# The same kernel, exactly or otherwise
-# -------------------------------------
-# ``lifetime`` is the ``gamma`` of scikit-learn's Laplacian kernel, and ``alpha`` is its ``alpha``.
+# The same kernel, exact and approximate
+# --------------------------------------
+# ``lifetime`` is ``gamma`` of scikit-learn's Laplacian kernel, and ``alpha`` is that of
+# ``KernelRidge``.
 
 ridge = KernelRidge(alpha=alpha, kernel="laplacian", gamma=lifetime).fit(X, y - level)
 report("KernelRidge", ridge.predict(X_test) + level)
@@ -59,20 +60,20 @@ report("2000 LaplaceFourierFeatures", fourier.fit(X, y).predict(X_test))
 # %%
 # A Gaussian process
 # ------------------
-# ``Matern(length_scale, nu=0.5)`` is :math:`\exp(-\lVert x - x' \rVert_2 / \ell)`. In one dim that
-# is the Laplace kernel with :math:`\ell = 1/\lambda`. In several it is not: the Laplace kernel is
-# the *product* over dims of one-dim Matérn kernels, and falls off with the sum of the distances in
-# the dims instead of their Euclidean length.
+# ``Matern(length_scale, nu=0.5)`` is :math:`\exp(-\lVert x - x' \rVert_2 / \ell)`. For one column
+# it is the Laplace kernel with :math:`\ell = 1/\lambda`. For several columns it is not. The Laplace
+# kernel is the *product* over columns of such kernels. It depends on the sum of the distances in
+# the columns and not on the Euclidean distance.
 
-one_dim, several = X[:, :1], X
+one_column, several = X[:, :1], X
 matern = Matern(length_scale=1 / lifetime, nu=0.5)
-same = np.abs(matern(one_dim) - laplacian_kernel(one_dim, gamma=lifetime)).max()
+same = np.abs(matern(one_column) - laplacian_kernel(one_column, gamma=lifetime)).max()
 other = np.abs(matern(several) - laplacian_kernel(several, gamma=lifetime)).max()
-print(f"largest difference in one dim {same:.1e}, in two {other:.2f}")
+print(f"largest difference with one column {same:.1e}, with two {other:.2f}")
 
 # %%
-# Distances in D dims are longer summed up than measured straight, by a factor between 1 and √D. So
-# 1/λ is too long for the isotropic kernel; divided by the mean factor it is a good start.
+# With D columns, the sum of the distances is larger than the Euclidean distance by a factor between
+# 1 and √D. So 1/λ is too long for the Matérn kernel. Divided by the mean factor it is a good start.
 
 longer = np.mean(cdist(X, X, "cityblock")) / np.mean(cdist(X, X))
 start = 1 / (lifetime * longer)
@@ -92,15 +93,15 @@ for name, length in ("1/λ", 1 / lifetime), ("1/λ over the factor", start), ("1
     report(f"Gaussian process, length {name}", as_given.predict(X_test) + level)
 
 # %%
-# From there the likelihood can be climbed.
+# From there the length can be optimised, by the marginal likelihood.
 
-climbed = process(start, "fmin_l_bfgs_b")
-report("Gaussian process, length climbed", climbed.predict(X_test) + level)
-print(climbed.kernel_)
+optimised = process(start, "fmin_l_bfgs_b")
+report("Gaussian process, length optimised", optimised.predict(X_test) + level)
+print(optimised.kernel_)
 
 # %%
-# The lowest errors are those of the kernel that the data came from. The isotropic process is next
-# if its length comes from the path. Fourier features are dense, and would need more than 2000.
+# The kernel that the data were drawn with has the lowest errors. The Matérn process comes next, if
+# its length comes from the path. Fourier features are dense, and 2000 of them are too few.
 
 figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 bars = ax.barh(list(errors), list(errors.values()), color="#1f4e9c")

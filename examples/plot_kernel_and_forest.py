@@ -2,10 +2,10 @@
 Kernel and forest on the same trees
 ===================================
 
-A Mondrian forest fits every tree apart and averages; the Mondrian kernel fits the leaves of all
-trees together. Both can stand on the same trees, at every lifetime. Fitting the leaves of a forest
-once more, together, is the *global refinement* of Ren, Cao, Wei and Sun (2015): for a Mondrian
-forest it is the Mondrian kernel.
+A Mondrian forest fits every tree separately and averages the predictions. The Mondrian kernel fits
+the leaves of all trees together. Both can use the same trees, at every lifetime. Ren, Cao, Wei and
+Sun (2015) fit the leaves of a forest again, all together, and call this *global refinement*. For a
+Mondrian forest it gives the Mondrian kernel.
 """
 
 # %%
@@ -28,8 +28,8 @@ features = MondrianFeatures(lifetime=3.0, n_estimators=100, random_state=0).fit(
 # %%
 # Every lifetime
 # --------------
-# ``features.at(λ)`` is the same trees at an earlier time. Of several penalties each gets its best
-# on the test rows, so that neither is hurt by the choice.
+# ``features.at(λ)`` is the same trees at an earlier time. For both methods the penalty is the best
+# one on the test rows, so that the comparison does not depend on how it is chosen.
 
 lifetimes, alphas = np.geomspace(0.02, 3.0, 12), np.logspace(-2, 1, 4)
 errors = {"forest": [], "kernel": []}
@@ -54,9 +54,9 @@ plt.show()
 # %%
 # Refining a forest
 # -----------------
-# Start from the forest as it is, and fit what it leaves over on the features of its own trees. The
-# penalty is then on the way from the forest's leaf values instead of from 0, and that is all in
-# which a refined forest differs from the kernel.
+# Fit the residuals of the forest on the features of its own trees. The penalty then applies to the
+# difference from the forest's leaf values, and not to the weights themselves. This is the only
+# difference between a refined forest and the kernel.
 
 forest = MondrianForestRegressor.from_features(features.at(0.5), alpha=0.1).fit(X, y)
 Phi, Phi_test = forest.features_.transform(X), forest.features_.transform(X_test)

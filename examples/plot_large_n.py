@@ -2,9 +2,9 @@
 Many rows
 =========
 
-Exact kernel ridge regression costs the cube of the number of rows. Mondrian features cost their
-number times that of the trees. Past some thousand rows one rather fits on features, or takes rows
-once.
+The time of exact kernel ridge regression grows with the cube of the number of rows. The time to
+compute Mondrian features is proportional to the number of rows. With more than some thousand rows,
+fit a model on the features, or learn each row once.
 """
 
 # %%
@@ -21,7 +21,7 @@ from mondrian_kernel import MondrianKernelRegressor
 
 
 def draw(n):
-    """Rows of five dims and a function of three of them, with noise."""
+    """Return rows of five columns and a function of three of them, with noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 5))
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
@@ -42,7 +42,7 @@ for model in models.values():  # compiled or loaded before anything is timed
     learn(*draw(2000))
 
 # %%
-# The third model is told neither width nor penalty and takes rows a thousand at a time, each once.
+# The third model is not given a width or a penalty. It uses each row once, a thousand at a time.
 # Its memory is bounded by ``max_cells``.
 
 for name, model in models.items():
@@ -62,7 +62,8 @@ for name, model in models.items():
     print(f"{name:<26} {n:>6} rows: {seconds[name][-1]:6.2f} s, error {error:.3f} (noise: 0.3)")
 
 # %%
-# Seconds of the processor. Rows that outgrow a machine are for :mod:`mondrian_kernel.dask`.
+# The figure shows CPU seconds. For rows that do not fit on one machine see
+# :mod:`mondrian_kernel.dask`.
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, values), paint in zip(seconds.items(), ("#777777", "#1f4e9c", "#d21f1b"), strict=True):

@@ -1,18 +1,18 @@
 """
-New points and the conditional Mondrian
-=======================================
+New rows and the conditional Mondrian process
+=============================================
 
-A tree that has been grown on rows knows the cuts between them, but not those outside their boxes.
-A new row may be parted from its leaf by such a cut. To give it the leaf it falls into, as decision
-trees do, makes it too similar to the rows there; features of this library take the mean over the
-cuts that are not known, in closed form.
+A tree has cuts between the rows that it was grown on, but none outside their boxes. If it had been
+grown on a new row as well, further cuts might separate the new row from its leaf. Decision trees
+ignore this and give the row the leaf it falls into, which makes it too similar to the rows there.
+The features of this library are the mean over the unknown cuts, in closed form.
 """
 
 # %%
-# A partition, extended
+# Extending a partition
 # ---------------------
-# The conditional Mondrian continues a partition of a box into a larger one. What was there stays;
-# what is new comes as if the large box had been cut from the beginning.
+# The conditional Mondrian process extends a partition to a larger box. The old cuts stay. The new
+# partition has the distribution of one that was sampled on the large box.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,15 +28,16 @@ for ax, seed in zip(axes, (None, 0, 1), strict=True):
     PartitionDisplay.from_partition(large, ax=ax)
     ax.add_patch(plt.Rectangle((0, 0), 1, 1, fill=False, color="#f08c00", linewidth=3))
     ax.set(xlim=(-1.05, 2.05), ylim=(-1.05, 2.05))
-    ax.set_title("a partition" if seed is None else "continued one way, or another")
+    ax.set_title("a partition" if seed is None else f"extended with seed {seed}")
 plt.show()
 
 # %%
-# What it does to the kernel
-# --------------------------
-# Rows of one dim with a gap between them, and the kernel between the row at its left edge and all
-# places. By leaf look-up everything in a part of the gap is as similar as the row nearest to it,
-# and what lies beyond the data as similar as the last row. By the mean over the cuts it is right.
+# The effect on the kernel
+# ------------------------
+# The rows have one column, with a gap. The figure shows the kernel between the row at the left edge
+# of the gap, x = 0.4, and every other place. With leaf look-up, a place in the gap is as similar as
+# the row nearest to it, and a place beyond the data is as similar as the last row. With the mean
+# over the cuts, the kernel is right.
 
 rng = np.random.default_rng(0)
 X = np.r_[rng.uniform(0, 0.4, 25), 0.4, rng.uniform(0.8, 1.0, 14)][:, None]
@@ -59,8 +60,8 @@ print(f"largest error by leaf look-up {np.abs(by_leaf - truth).max():.3f}")
 print(f"largest error by the mean over the cuts {np.abs(by_mean - truth).max():.3f}")
 
 # %%
-# Far from all data the features fade to 0, hence predictions to the mean of y and error bars to
-# their full width.
+# Far from the data the features go to 0. Predictions therefore go to the mean of y, and error bars
+# to their largest width.
 
 for place in ([1.0], [1.5], [2.0], [3.0]):
     row = features.transform([place])

@@ -2,13 +2,13 @@
 Pipelines and grid search
 =========================
 
-All models are scikit-learn estimators. A search over the width is not needed, but one over anything
-else works as ever; and the features work with any linear model.
+All models are scikit-learn estimators. They need no search over the width, but a search over any
+other parameter works as usual. The features work with any linear model.
 """
 
 # %%
-# Columns of several kinds
-# ------------------------
+# Numbers, categories and missing values
+# --------------------------------------
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -36,13 +36,13 @@ model.fit(X_train, y_train)
 print(f"R² on new rows {model.score(X_test, y_test):.3f}")
 
 # %%
-# Error bars come through the pipeline.
+# The pipeline also returns error bars.
 
 mean, std = model.predict(X_test[:3], return_std=True)
 print(np.c_[mean, std].round(1))
 
 # %%
-# For methods that a pipeline does not hand on, take it apart.
+# A pipeline does not have all methods of its last step. Call these on the step itself.
 
 encoder, regressor = model
 rows = encoder.transform(X_test)
@@ -52,7 +52,8 @@ display.ax_.set_ylabel("progression of the disease")
 # %%
 # A search
 # --------
-# What scale do the dims need? The width is chosen anew in each cell of the search.
+# Should the columns be scaled, and which criterion is better? Each fit of the search chooses its
+# own width.
 
 search = GridSearchCV(
     model,
@@ -71,8 +72,8 @@ for params, score in zip(
 # %%
 # Features with another learner
 # -----------------------------
-# A loss that outliers do not sway, on features of the width that was found for inputs of standard
-# deviation 1.
+# Huber's loss is robust against outliers. The features have the width that was found above. It
+# refers to columns of standard deviation 1.
 
 features = MondrianFeatures(regressor.lifetime_, 100, random_state=0)
 huber = HuberRegressor(alpha=0.01, max_iter=1000)

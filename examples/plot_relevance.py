@@ -1,17 +1,18 @@
 """
-Which inputs count
-==================
+Which columns count
+===================
 
-The Laplace kernel of the paper adds up all dims alike, also those that say nothing of y. Where the
-width is chosen, models learn a relevance for each dim as well: the kernel is then
-:math:`\\exp(-\\lambda \\sum_d r_d |x_d - x'_d|)` on the scaled inputs.
+In the paper's Laplace kernel all columns count equally, also those that have nothing to do with y.
+Models that choose their width also learn a relevance r for each column. Their kernel is
+:math:`\\exp(-\\lambda \\sum_d r_d |x_d - x'_d|)` on the scaled columns.
 """
 
 # %%
-# Ten dims, five of which matter
-# ------------------------------
-# Friedman's function has a wave in the product of the first two dims, a parabola in the third, and
-# slopes in the fourth and the fifth. The other five dims are noise.
+# Ten columns, five of which matter
+# ---------------------------------
+# Friedman's function is a sine of the product of the first two columns, plus a parabola in the
+# third column, plus a linear function of the fourth and the fifth. The other five columns are
+# noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,27 +30,27 @@ def report(name, model):
     print(f"{name:<17} root mean squared error {error:.2f} (the noise alone: 1)")
 
 
-alike = MondrianKernelRegressor(relevance="equal", n_estimators=500, random_state=0).fit(X, y)
+equal = MondrianKernelRegressor(relevance="equal", n_estimators=500, random_state=0).fit(X, y)
 learnt = MondrianKernelRegressor(n_estimators=500, random_state=0).fit(X, y)
-report("dims alike", alike)
-report("relevances learnt", learnt)
+report("equal relevances", equal)
+report("learnt relevances", learnt)
 
 # %%
 # The relevances
 # --------------
-# They are 1 on average. A relevance tells how *fast* y changes along a dim, and not how much: a
-# slope across all of the data needs less of it than a wave.
+# They are 1 on average. A relevance says how *fast* y changes along a column, not by how much: a
+# linear function needs a smaller relevance than a sine.
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 paint = np.where(np.arange(10) < 5, "#1f4e9c", "#bbbbbb")
 ax.bar(np.arange(10), learnt.relevance_, color=paint)
 ax.axhline(1.0, color="k", lw=0.8)
-ax.set(xticks=np.arange(10), xlabel="dim (grey: noise)", ylabel="relevance")
+ax.set(xticks=np.arange(10), xlabel="column (grey: noise)", ylabel="relevance")
 plt.show()
 
 # %%
-# Where the width is given as a number, so are the distances it refers to: relevances are all 1
-# then, and the kernel is exactly the one that was asked for.
+# If the lifetime is given as a number, all relevances are 1, and the kernel is exactly the one that
+# was asked for.
 
 plain = MondrianKernelRegressor(lifetime=0.3, n_estimators=100, random_state=0).fit(X, y)
 print(plain.relevance_)

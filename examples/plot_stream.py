@@ -2,9 +2,8 @@
 A stream that drifts
 ====================
 
-``partial_fit`` takes rows as they come. Here the function changes halfway. Two models follow: one
-that takes each row once and goes on for ever, and one that is started afresh on the latest rows
-whenever its errors say that the past no longer holds.
+``partial_fit`` learns rows as they arrive. In this stream the function changes halfway. One model
+learns all rows. The other one is replaced by a new model when its errors suddenly rise.
 """
 
 # %%
@@ -24,17 +23,17 @@ y = np.where(np.arange(N) < CHANGE, before, after) + 0.2 * rng.normal(size=N)
 
 
 def new_model():
-    """From nothing: lifetime, scale and penalty are found on the way."""
+    """Return a model that learns its lifetime and scale from the stream."""
     return MondrianKernelRegressor(n_estimators=40, max_cells=40_000, random_state=0)
 
 
 # %%
 # Predict, then learn
 # -------------------
-# A drift is suspected where the mean error of a batch is far above what it has been; then the model
-# is begun again with the rows of the last two batches.
+# If the mean error of a batch is far above the usual one, the function has probably changed. A new
+# model then starts with the last two batches.
 
-models = {"goes on": new_model(), "starts afresh": new_model()}
+models = {"learns all rows": new_model(), "starts again": new_model()}
 errors = {name: [] for name in models}
 starts = []
 for begin in range(0, N, BATCH):
@@ -42,7 +41,7 @@ for begin in range(0, N, BATCH):
     for name in models:
         if begin:
             errors[name].append(np.mean((models[name].predict(X[rows]) - y[rows]) ** 2))
-        if name == "starts afresh" and len(errors[name]) > 20:
+        if name == "starts again" and len(errors[name]) > 20:
             usual = np.array(errors[name][-20:-1])
             if errors[name][-1] > usual.mean() + 6 * usual.std():
                 starts.append(begin)
@@ -51,13 +50,13 @@ for begin in range(0, N, BATCH):
                 models[name].partial_fit(X[recent], y[recent])
         models[name].partial_fit(X[rows], y[rows])
 
-print("started afresh at rows", starts)
+print("started again at rows", starts)
 for name, model in models.items():
     late = np.mean(errors[name][-20:])
-    print(f"{name:<14} error of the last 1000 rows {late:.3f}, width 1/{model.lifetime_:.3g}")
+    print(f"{name:<15} error of the last 1000 rows {late:.3f}, width 1/{model.lifetime_:.3g}")
 
 # %%
-# The noise has a variance of 0.04, which no model can go below.
+# The noise has a variance of 0.04. No model can have a lower error.
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 window = np.ones(5) / 5

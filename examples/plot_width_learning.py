@@ -2,14 +2,14 @@ r"""
 Learning the width
 ==================
 
-Data are drawn from a Gaussian process whose kernel is :math:`\exp(-\lambda \lVert x - x'
-\rVert_1)` with λ = 10, so that there is a right answer. The model is told nothing.
+The data are drawn from a Gaussian process with the kernel :math:`\exp(-\lambda \lVert x - x'
+\rVert_1)` and λ = 10, so there is a right answer. The model does not know λ.
 """
 
 # %%
 # Fit
 # ---
-# ``scale=None`` keeps the inputs as they are, so that lifetimes can be set beside the true one.
+# ``scale=None`` keeps the columns as they are, so that lifetimes can be compared with the true one.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,10 +27,11 @@ print(f"lifetime {model.lifetime_:.3g} (true: 10), alpha {model.alpha_:.3g} (tru
 print(f"R² on new rows {model.score(X[600:], y[600:]):.3f}")
 
 # %%
-# One object, three views
-# -----------------------
-# One of the trees, stopped early; the leave-one-out error and the number of cells as all trees run
-# through time, with the chosen point; and predictions of new rows with 90 % intervals.
+# Trees, path and predictions
+# ---------------------------
+# The left figure shows the cells of one tree at half the chosen lifetime. The middle one shows the
+# leave-one-out error and the number of cells against the lifetime, with the chosen lifetime. The
+# right one shows predictions of new rows with 90 % intervals.
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 3.9), layout="constrained")
 PartitionDisplay.from_features(model.features_, lifetime=model.lifetime_ / 2, ax=left)
@@ -45,23 +46,23 @@ right.set_title(f"new rows, {100 * shown.covered:.0f} % in their intervals")
 # %%
 # More trees, less bias
 # ---------------------
-# Few trees make a rough kernel, and a larger lifetime makes up for that: whatever the criterion,
-# the chosen width is too small, the more so the fewer the trees. Here the width found on M trees,
-# by the leave-one-out error and by the evidence, for four data sets with little noise; and that
-# found in the same way with the exact kernel.
+# The kernel of few trees is rough, and a larger lifetime compensates for that. With every criterion
+# the chosen width is too small, and more so with fewer trees. Here the width is chosen with M
+# trees, by the leave-one-out error and by the evidence, for four data sets with little noise. It is
+# compared with the width that the exact kernel chooses in the same way.
 
 lifetimes, alpha, sizes = np.geomspace(4, 50, 16), 1e-4, [25, 50, 100, 200]
 
 
 def exact_widths(X, y):
-    """Lifetimes of least leave-one-out error and of most evidence, with the exact kernel."""
+    """Return the lifetimes with the lowest leave-one-out error and with the highest evidence."""
     target, loo, evidence = y - y.mean(), [], []
     for lifetime in lifetimes:
         K = laplacian_kernel(X, gamma=lifetime) + alpha * np.eye(y.size)
         inverse = linalg.inv(K)
         dual = inverse @ target
         loo.append(np.mean((dual / np.diag(inverse)) ** 2))
-        # The log-likelihood, with the variance of the signal at its best.
+        # The log-likelihood, with the most likely variance of the signal.
         evidence.append(-y.size * np.log(target @ dual) - np.linalg.slogdet(K)[1])
     return lifetimes[np.argmin(loo)], lifetimes[np.argmax(evidence)]
 
@@ -90,7 +91,7 @@ for name, row in means.items():
     print(f"{name:<14}" + "".join(f"{value:8.1f}" for value in row))
 
 # %%
-# The same as a picture.
+# The same numbers as a figure:
 
 figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for (name, row), paint in zip(means.items(), ("#1f4e9c", "#d21f1b"), strict=True):

@@ -1,9 +1,9 @@
 """What the pages show as it is: measured tables, help texts, and names that must exist.
 
-``{measured}`` renders a table of the benchmarks, ``{readme-code}`` the first lines of Python in the
-README and what they print, ``{help}`` what a command prints with ``--help``. The roles ``{source}``
-and ``{testcase}`` name a thing of the library and a test; a name that does not exist is a warning,
-and hence ends the build.
+``{measured}`` renders a table of the benchmarks. ``{run}`` shows lines of Python and what they
+print, ``{readme-code}`` the first ones in the README. ``{help}`` shows what a command prints with
+``--help``. The roles ``{source}`` and ``{testcase}`` name a thing of the library and a test; a name
+that does not exist is a warning, and hence ends the build.
 """
 
 import contextlib
@@ -55,13 +55,19 @@ class ReadmeCode(SphinxDirective):
     """The first lines of Python in the README, run, and what they print."""
 
     def run(self):
-        file, out = ROOT / "README.md", io.StringIO()
+        file = ROOT / "README.md"
         self.env.note_dependency(str(file))
         found = re.search(r"```python\n(.*?)```", file.read_text(), re.DOTALL)
-        with contextlib.redirect_stdout(out):
-            exec(found[1], {})
-        texts = {"python": found[1], "text": out.getvalue()}
-        return [nodes.literal_block(t, t, language=kind) for kind, t in texts.items()]
+        return _run(found[1])
+
+
+class Run(SphinxDirective):
+    """Lines of Python, run, and what they print."""
+
+    has_content = True
+
+    def run(self):
+        return _run("\n".join(self.content))
 
 
 class Source(SphinxRole):
@@ -90,6 +96,15 @@ class TestCase(SphinxRole):
         words = case.removeprefix("test_").replace("_", " ")
         said = [nodes.inline("", ": "), nodes.emphasis(words, words)] if case else []
         return [nodes.literal(name, name), *said], []
+
+
+def _run(code):
+    """Run Python and return two blocks: the code, and what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, {})
+    texts = {"python": code, "text": out.getvalue()}
+    return [nodes.literal_block(t, t, language=kind) for kind, t in texts.items()]
 
 
 def _exists(name):
@@ -126,6 +141,7 @@ def setup(app):
     """Tell Sphinx the directives and roles."""
     app.add_directive("measured", Measured)
     app.add_directive("readme-code", ReadmeCode)
+    app.add_directive("run", Run)
     app.add_directive("help", Help)
     app.add_role("source", Source())
     app.add_role("testcase", TestCase())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
+_LABELS = {"dims": "columns"}  # names in result files that tables show as other words
 # The benchmarks are a package of the checkout, not of the library.
 sys.path.insert(0, str(ROOT))
 
@@ -29,7 +30,7 @@ def dask():
         return "*Not measured yet in this checkout: run* `python benchmarks/dask_scale.py speed`."
     parts = []
     for part, found in json.loads(file.read_text()).items():
-        plain = {k: v for k, v in found.items() if not isinstance(v, dict)}
+        plain = {_LABELS.get(k, k): v for k, v in found.items() if not isinstance(v, dict)}
         inner = {k: v for k, v in found.items() if isinstance(v, dict)}
         rows = [[k, *[_number(v)] * max(len(inner), 1)] for k, v in plain.items()]
         names = dict.fromkeys(k for column in inner.values() for k in column if k not in plain)
