@@ -17,8 +17,8 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
-from mondrian_kernel.dask.recipes import Recipe, parts_of
-from mondrian_kernel.dask.room import free_bytes
+from mondrian_kernel.dask.cluster import free_bytes
+from mondrian_kernel.dask.inputs import Recipe, parts_of
 
 distributed = pytest.importorskip("distributed")
 

@@ -11,7 +11,7 @@ import dask.array as da
 import pytest
 
 from mondrian_kernel.dask import DaskMondrianFeatures
-from mondrian_kernel.dask.faults import clear_errors
+from mondrian_kernel.dask.cluster import clear_errors
 
 distributed = pytest.importorskip("distributed")
 
