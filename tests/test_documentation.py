@@ -8,9 +8,6 @@ import pytest
 PAGE = Path(__file__).parents[1] / "docs" / "api.rst"
 ROOMS = ("plotting", "app.report", "dask")
 PACKAGES = ["mondrian_kernel", *(f"mondrian_kernel.{room}" for room in ROOMS)]
-    "mondrian_kernel",
-    *(f"mondrian_kernel.{n}" for n in ("plotting", "app.report", "dask")),
-]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -21,7 +21,7 @@ from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, with_weight
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import STREAM_ALPHA, STREAM_TREES
-from mondrian_kernel._trees.checks import check_budget, draw_seed
+from mondrian_kernel._trees.checks import check_budget, check_columns, draw_seed
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -265,8 +265,14 @@ class MondrianEstimator(BaseEstimator):
         if weight is None:
             weight = np.ones(rows.shape[0])
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
-        stream = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
-        self._model, self._stream = stream.fitted(), stream
+        try:
+            new = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
+            self._model, self._stream = new.fitted(), new
+        except BaseException:
+            stream.rollback()
+            if getattr(self, "_stream", None) is stream:
+                self._model = stream.fitted()  # the old record is a view of arrays that moved
+            raise
         self.path_ = getattr(self, "path_", None)
 
     def _stream_trees(self) -> int:
@@ -283,6 +289,23 @@ class MondrianEstimator(BaseEstimator):
         other = copy.copy(self)
         other._model, other._stream = model, None
         return other
+
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together; they check themselves."""
+        if not isinstance(self._model, FittedModel):
+            raise ValueError("There is no fitted model.")
+        if not isinstance(self._stream, Stream | ExactStream | None):
+            raise ValueError("The stream is none.")
+        if not isinstance(self.path_, LifetimePath | None):
+            raise ValueError("The path is none.")
+        check_columns(self, self._model.trees.n_dims)
+        classes = getattr(self, "classes_", None)
+        if classes is not None and not np.array_equal(np.unique(classes), classes):
+            raise ValueError("The classes are not sorted.")
+
+    def _check_scores(self, n_scores: int) -> None:
+        if self._model.n_outputs != n_scores:
+            raise ValueError(f"The model has {self._model.n_outputs} scores, not {n_scores}.")
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()

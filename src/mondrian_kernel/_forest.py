@@ -112,6 +112,14 @@ class MondrianForest(MondrianEstimator):
         )
         self._set_fitted(model, path)
 
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        if not isinstance(self._shared, MondrianFeatures | None):
+            raise ValueError("The shared features are none.")
+        if self._stream is None and self._model.sums is None:
+            raise ValueError("The sums of the leaves are missing.")
+
     @property
     def _centres(self) -> bool:
         """Whether leaves are shrunk to the mean of y, rather than to 0."""

@@ -160,15 +160,71 @@ MIXTURE_BYTES = 1e9  # of the factors that a mixture keeps
 
 # --- _model: scale, relevance, choice of the kernel, intervals ----------------------------------
 
+# Relevances of columns.
+RELEVANCE_ROWS = 1000  # rows in the sample; 600 to 2000 gave the same errors within noise
+RELEVANCE_PAIRS = 50_000_000  # rows² · columns; bounds the rows where there are many columns
+# Deviations of the logarithms of relevances. The wide one lowers the error of the exact kernel by
+# 2 to 4 % on california, pol, elevators and airfoil and raises it by 1 to 2 % on bike and kin40k,
+# so rows held out decide.
+NARROW_PRIOR, WIDE_PRIOR = 0.35, 1.0
+RELEVANCE_LEAST_HELD_OUT = 300  # rows; fewer cannot tell the two apart
+RELEVANCE_STEPS, RELEVANCE_WIDE_STEPS = 20, 12  # steps of descent
+# Where the descent begins: λ times the mean distance, and penalties, tried on a few rows.
+RELEVANCE_LIFETIMES, RELEVANCE_ALPHAS = (0.3, 1.0, 3.0), (1e-3, 1e-2, 1e-1, 1.0)
+RELEVANCE_START_ROWS = 300
+RELEVANCE_FLOOR = 1e-6  # share of the variance of y below which errors count as none
+LEAST_NOISE = 1e-9  # keeps a matrix of nearly equal rows definite
+RELEVANCE_DECIMALS = 2  # digits kept, so that rounding errors do not show
+
+# Mixtures of widths: lifetimes in units of the best single one. Narrower ones would cost more to
+# grow than they gain (six data sets, 5000 to 20 000 rows).
+LADDER = (0.25, 0.5, 1.0, 2.0, 4.0)
+WIDTH_ROWS, WIDTH_ROWS_HELD_OUT = 4000, 2000  # most rows that weights are learnt from
+WIDTH_TREES = 200  # most trees for that
+WIDTH_STEPS = 12  # values and gradients on the way; more changed errors by less than 0.3 %
+WIDTH_GRADIENT_TOL, WIDTH_GRADIENT_STEPS = 3e-3, 100  # of each solve on the way
+WIDTH_LEAST_WEIGHT = 0.04  # share below which a lifetime is left out; narrow ones cost the most
+# What a mixture must gain over one width: 2 in n/2 · ln(error) is 0.2 % of the squared error at
+# 2000 rows held out, less than their noise.
+WIDTH_WORTH = 2.0
+LEAST_ERROR = 1e-9  # share of the variance of y below which errors count as none
+
 # Relative gap at which the fit of a classifier stops: no probability moves by more than 1e-3.
 CLASSIFIER_TOL = 1e-4
 
 
 # --- _online: streams ---------------------------------------------------------------------------
 
-EXACT_SIZE = 4000
+# Penalty of a stream with alpha="auto", which cannot compare penalties.
 STREAM_ALPHA = 0.1
+# Trees of a stream with n_estimators="auto". A row takes time in proportion.
 STREAM_TREES = 100
+# Widths of a stream with lifetime="auto" at first: lifetimes times the sum of the standard
+# deviations of the scaled columns. And how many widths there are at most.
+FIRST_RUNGS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MAX_RUNGS = 5
+# Narrower widths than the best that are kept, as the best may still move.
+RUNGS_ABOVE = 2
+# Rows over which the running error of a width is averaged, and after which widths may change.
+STREAM_WINDOW = 1024
+# Rows from which scale and first widths are taken, a power of 4.
+WARM_UP = 1024
+# Rows after which the relevance of columns is learnt, and how many of them are used for it.
+RELEVANCE_AT = 4096
+RELEVANCE_ROWS = 400
+# Last rows of a stream whose errors set the error bars.
+RECENT_ROWS = 1024
+# Prior variance of a stream's intercept, in the units of its penalty: next to no prior.
+FLAT_VARIANCE = 1e6
+# Rows or cells, whichever are fewer, up to which rows are added to a ridge fit exactly. A row then
+# takes O(EXACT_SIZE²) operations.
+EXACT_SIZE = 4000
+# The exact ridge is factored anew in the other form, by rows or by cells, if that is smaller by
+# this factor; not by less, so that it does not go to and fro.
+EXACT_CHANGE = 1.25
+# Largest slope of the objective at the exact ridge's weights, over the slope at zero weights. Where
+# rounding has added up to more, the ridge is factored anew.
+EXACT_DRIFT = 1e-12
 
 
 # --- faces: features, baselines, partition, plotting, persistence -------------------------------
@@ -176,6 +232,11 @@ STREAM_TREES = 100
 # Bytes. A partition of a box that is expected to need more memory is refused before it starts: at
 # two columns this is 8.4 million cells, more than any picture or test uses.
 PARTITION_MAX_BYTES = 2**30
+
+# Model files. A file may claim so many bytes in memory for each of its bytes, and so many bytes
+# beyond. Models have 2 to 10 bytes in memory for a byte in the file; zlib could have 1032.
+FILE_EXPANSION = 64
+FILE_EXPANSION_FREE = 2**24
 
 
 # --- dask ---------------------------------------------------------------------------------------

@@ -303,6 +303,11 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         """
         return probabilities(self._scores(X))
 
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
+
     def _scores(self, X: ArrayLike) -> FloatArray:
         rows = self._check_new(X)
         return self._fitted().scores(rows, self.n_jobs)

@@ -18,7 +18,13 @@ from sklearn.base import (
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._trees.checks import check_budget, check_more_ranges, check_rows, draw_seed
+from mondrian_kernel._trees.checks import (
+    check_budget,
+    check_columns,
+    check_more_ranges,
+    check_rows,
+    draw_seed,
+)
 from mondrian_kernel._trees.levels import (
     Levels,
     check_lifetimes,
@@ -213,7 +219,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
         self._seed = draw_seed(self.random_state)
         trees, leaf = grow_trees(
-            rows, lifetimes[-1], self.n_estimators, self._seed, self.max_cells, self.n_jobs
+            rows, float(lifetimes[-1]), self.n_estimators, self._seed, self.max_cells, self.n_jobs
         )
         self._online: OnlineTrees | None = None
         self._set_trees(trees, reached_levels(trees, lifetimes, weights))
@@ -221,9 +227,30 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _set_trees(self, trees: Trees, levels: Levels) -> None:
         self.trees_, self.levels_ = trees, levels
-        self.lifetime_ = float(levels.lifetimes[-1])
-        self.n_cells_ = levels.n_features
-        self.n_cells_per_tree_ = levels.per_tree.sum(axis=0)
+
+    @property
+    def lifetime_(self) -> float:
+        """Time to which the trees have run."""
+        return float(self.levels_.lifetimes[-1])
+
+    @property
+    def n_cells_(self) -> int:
+        """Number of cells at all lifetimes, the number of features."""
+        return self.levels_.n_features
+
+    @property
+    def n_cells_per_tree_(self) -> NDArray[np.int64]:
+        """Number of cells of each tree, at all lifetimes."""
+        per_tree: NDArray[np.int64] = self.levels_.per_tree.sum(axis=0)
+        return per_tree
+
+    def check(self) -> None:
+        """Raise ValueError unless trees, levels and names of columns belong together."""
+        self.trees_.check()
+        self.levels_.check(self.trees_)
+        check_columns(self, self.trees_.n_dims)
+        if not 0 <= getattr(self, "_seed", 0) < 2**64:
+            raise ValueError("The seed is out of range.")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:

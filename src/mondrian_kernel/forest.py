@@ -191,6 +191,12 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         rows = self._check_new(X)
         return self._shaped(self._fitted().scores(rows, self.n_jobs))
 
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        if self._one_output:
+            self._check_scores(1)
+
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values
 
@@ -380,3 +386,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         best = self.predict_proba(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[best]
         return classes
+
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        self._check_scores(self.classes_.size)

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator, shared_docs
-from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.ridge_model import ErrorBars, fit_ridge, log_marginal_likelihood
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.ridge_model import (
+    fit_ridge,
+    log_marginal_likelihood,
+    unfitted_ridge,
+)
+from mondrian_kernel._model.widths import Widths, learn_widths
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
@@ -25,15 +28,16 @@ from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_tr
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
-from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import check_ranges, draw_seed
-from mondrian_kernel._trees.levels import Levels, grow_trees
+from mondrian_kernel._trees.levels import Levels, grow_trees, reached_levels
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._uncertain import UncertainRegressor
 
 
 @shared_docs
-class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimator):
+class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegressor):
     r"""Ridge regression with the Mondrian kernel, an approximation to the Laplace kernel.
 
     .. math::
@@ -45,10 +49,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
 
     Parameters
     ----------
-    lifetime : float, "auto" or "average", default="auto"
+    lifetime : float, "auto", "mixture" or "average", default="auto"
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        columns. "auto" chooses it. "average" predicts by the mixture of all lifetimes that the
-        data leave likely (see ``posterior_``), at the price of a fit for each.
+        columns. "auto" chooses one. "mixture" learns the weights of up to five lifetimes around
+        it, :math:`\sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)`, and keeps one where a
+        mixture is no better. "average" averages the predictions of all lifetimes that the data
+        leave likely (see ``posterior_``), at the price of a fit for each.
     alpha : float or "auto", default="auto"
         Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
@@ -99,7 +105,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         **MondrianEstimator._parameter_constraints,
         "lifetime": [
             *MondrianEstimator._parameter_constraints["lifetime"],
-            StrOptions({"average"}),
+            StrOptions({"average", "mixture"}),
         ],
         "criterion": [StrOptions(set(CRITERIA))],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
@@ -161,25 +167,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         scale, relevance = self._learn_columns(rows, Y, weight, seed)
         rows = rows / scale
         check_ranges(rows)
-        average = self.lifetime == "average"
-        lifetime, alpha, path = choose_width(
-            rows,
-            Y,
-            weight,
-            seed,
-            lifetime="auto" if average else self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            criterion="evidence" if average else self.criterion,
-            solver=self.solver,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        lifetimes, likely = np.array([lifetime]), np.ones(1)
-        if average:
-            assert path is not None
-            lifetimes, likely = likely_widths(path)
-        longest = float(lifetimes[-1])
+        widths, path = self._choose_widths(rows, Y, weight, seed)
+        longest = float(widths.lifetimes[-1])
         n_trees = enough_trees(
             self.n_estimators,
             rows.shape,
@@ -188,29 +177,63 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         )
         rows, Y, weight = join_copies(rows, Y, weight)
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
-        if weight is None:
-            weight = np.ones(rows.shape[0])
-        best = min(lifetimes[np.argmax(likely)], trees.lifetime)
-        blank = FittedModel(
+        average = self.lifetime == "average"
+        levels = reached_levels(trees, widths.lifetimes, widths.weights)
+        if average:  # the attributes are those of the likeliest lifetime
+            levels = Levels.of(trees, levels.lifetimes[[np.argmax(levels.weights)]])
+        model = unfitted_ridge(
             trees,
-            Levels.of(trees, np.array([best])),
-            np.empty((0, Y.shape[1])),
-            np.empty(Y.shape[1]),
-            scale,
-            relevance,
-            float(alpha),
-            seed,
-            np.empty(Y.shape[1]),
-            TrainingRows(leaf, Y, weight),
+            levels,
+            leaf,
+            Y,
+            weight,
+            widths.alpha,
+            scale=scale,
+            relevance=relevance,
+            seed=seed,
         )
         self._one_output = targets.ndim == 1
-        self._set_fitted(fit_ridge(blank, self.n_jobs, rows), path)
-        self._bars: ErrorBars | None = None
-        self._mixture: WidthMixture | None = None
+        self._set_fitted(fit_ridge(model, self.n_jobs, rows), path)
+        self._bars = self._mixture = None
         if average:
-            models = [self.at(min(t, trees.lifetime)) for t in lifetimes]
-            self._mixture = WidthMixture(likely, models)
+            models = [self.at(min(t, trees.lifetime)) for t in widths.lifetimes]
+            self._mixture = WidthMixture(widths.weights, models)
         return self
+
+    def _choose_widths(
+        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
+    ) -> tuple[Widths, LifetimePath | None]:
+        """Return the lifetimes of the kernel with their weights, and the path they come from."""
+        average = self.lifetime == "average"
+        lifetime, alpha, path = choose_width(
+            rows,
+            Y,
+            weight,
+            seed,
+            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
+            alpha=self.alpha,
+            n_estimators=self.n_estimators,
+            criterion="evidence" if average else self.criterion,
+            solver=self.solver,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        if self.lifetime == "mixture":
+            n_trees = None if isinstance(self.n_estimators, str) else self.n_estimators
+            widths = learn_widths(
+                rows,
+                Y,
+                weight,
+                lifetime=lifetime,
+                alpha=alpha,
+                n_trees=n_trees,
+                seed=seed,
+                n_jobs=self.n_jobs,
+            )
+            return widths, path
+        if average and path is not None:
+            return Widths(*likely_widths(path), alpha), path
+        return Widths(np.array([lifetime]), np.ones(1), alpha), path
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -235,6 +258,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
     @property
     def log_marginal_likelihood_(self) -> float:
         """Log-likelihood of y, computed when asked for."""
+        if isinstance(self._stream, ExactStream):
+            return self._stream.evidence
         return log_marginal_likelihood(self._fitted(), self.n_jobs)
 
     @property
@@ -354,125 +379,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, MondrianEstimato
         other.lifetime = float(lifetime)
         other._bars = other._mixture = None
         return other
-
-    def predict(
-        self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        r"""Predict rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Also return the standard deviation of a new y at each row: the uncertainty about the
-            function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
-            data it grows to that of the prior. Where rows and cells are both above 10 000, v is
-            estimated from 8000 of the rows.
-        return_cov : bool, default=False
-            Also return the joint covariance of new y at the rows.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        std : ndarray like ``mean``
-            With ``return_std``.
-        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
-            With ``return_cov``.
-        """
-        if return_std and return_cov:
-            raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture = getattr(self, "_mixture", None)
-        if mixture is not None:
-            if return_std:
-                return mixture.mean_std(X)
-            return mixture.mean_cov(X) if return_cov else mixture.mean(X)
-        rows, model = self._check_new(X), self._fitted()
-        mean = self._shaped(model.scores(rows, self.n_jobs))
-        if return_std:
-            Phi = model.features(rows, self.n_jobs)
-            return mean, self._shaped(self._error_bars().std(Phi, model))
-        if return_cov:
-            cov = self._error_bars().variance.covariance(model.features(rows, self.n_jobs))
-            cov.flat[:: cov.shape[0] + 1] += model.alpha
-            return mean, self._shaped(cov[:, :, None] * model.signal)
-        return mean
-
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
-        """Interval for a new y at each row, calibrated by leaving rows out.
-
-        The half-width is the predictive standard deviation times a quantile of the rows' own
-        leave-one-out errors in units of theirs, so that it holds for errors that are not normal.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float, default=0.9
-            Share of new targets to be inside, between 0 and 1.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
-            Lower and upper end.
-        """
-        check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
-        mean, std = self.predict(X, return_std=True)
-        sigma = np.sqrt(self._fitted().signal)  # the unit of the errors' deviations
-        factor = self._error_bars().quantile(coverage) / np.where(sigma > 0, sigma, 1.0)
-        half = std * self._shaped(factor)
-        return np.stack([mean - half, mean + half], axis=1)
-
-    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
-        """Draw targets at rows from the joint predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-        n_samples : int, default=1
-            Number of draws.
-        random_state : int, RandomState instance or None, default=0
-            Seed of the draws.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
-            Draws.
-        """
-        rng = check_random_state(random_state)
-        mixture = getattr(self, "_mixture", None)
-        if mixture is not None:
-            return mixture.sample_y(X, n_samples, rng)
-        mean, cov = self.predict(X, return_cov=True)
-        if self._one_output:
-            one: FloatArray = rng.multivariate_normal(mean, cov, n_samples).T
-            return one
-        draws = [
-            rng.multivariate_normal(mean[:, t], cov[:, :, t], n_samples).T
-            for t in range(mean.shape[1])
-        ]
-        return np.stack(draws, axis=1)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[..., 0] if self._one_output else values
-
-    def _error_bars(self) -> ErrorBars:
-        """Return the error bars of a fit, computed once, or the present ones of a stream."""
-        if isinstance(self._stream, Stream):
-            errors = self._stream.standard_errors()
-            return ErrorBars(self._stream, errors, np.ones(errors.shape[0]))
-        if self._bars is None:
-            self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
-        return self._bars
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        state["_bars"] = None
-        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

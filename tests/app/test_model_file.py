@@ -52,14 +52,14 @@ def test_the_same_after_loading(task, errors, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"names": ["größe"]}, "no columns"),
-        ({"names": ["größe", 3]}, "names that are not text"),
-        ({"categories": [None, [1]]}, "categories that are not text"),
-        ({"categories": [None, "rot"]}, "categories that are not text"),
-        ({"medians": np.array([np.nan, 0.0])}, "an impossible median"),
-        ({"medians": np.zeros(3)}, "where 3 is due"),
-        ({"gaps": np.zeros(2)}, "gaps that is no b1 array"),
-        ({"spreads": np.array([0.0, 1.0])}, "an impossible spread"),
+        ({"names": ["größe"]}, "There are 1 names of columns"),
+        ({"names": ["größe", 3]}, r"names is not of the type list\[str\]"),
+        ({"categories": [None, [1]]}, "categories is not of the type"),
+        ({"categories": [None, "rot"]}, "categories is not of the type"),
+        ({"medians": np.array([np.nan, 0.0])}, "A median is not finite"),
+        ({"medians": np.zeros(3)}, "There are 2 names of columns"),
+        ({"gaps": np.zeros(2)}, r"gaps is not of the type NDArray\[np.bool_\]"),
+        ({"spreads": np.array([0.0, 1.0])}, "A spread is not a positive number"),
     ],
 )
 def test_contradicting_columns_are_refused(change, problem, tmp_path):
@@ -72,14 +72,14 @@ def test_contradicting_columns_are_refused(change, problem, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"columns": None}, "no columns"),
-        ({"task": "classification"}, "an estimator of another task"),
-        ({"estimator": None}, "an estimator of another task"),
-        ({"target": 3}, "no target"),
-        ({"n_rows": 1.5}, "no target, rows"),
-        ({"held_out": []}, "no target, rows or scores"),
-        ({"errors": np.array([-1.0])}, "impossible errors"),
-        ({"errors": np.array([1])}, "no f8 array"),
+        ({"columns": None}, "columns is not of the type Columns"),
+        ({"task": "classification"}, "The estimator is not one of a classification"),
+        ({"estimator": None}, "The estimator is not one of a regression"),
+        ({"target": 3}, "target is not of the type str"),
+        ({"n_rows": 1.5}, "n_rows is not of the type int"),
+        ({"held_out": []}, "held_out is not of the type dict"),
+        ({"errors": np.array([-1.0])}, "The errors do not increase from 0"),
+        ({"errors": np.array([1])}, "errors is not of the type FloatArray"),
     ],
 )
 def test_contradicting_models_are_refused(change, problem, tmp_path):
@@ -90,5 +90,5 @@ def test_contradicting_models_are_refused(change, problem, tmp_path):
 def test_columns_of_another_estimator_are_refused(tmp_path):
     one = model("regression")
     columns = dataclasses.replace(one.columns, gaps=np.array([False, False]))
-    with pytest.raises(ModelFileError, match="other columns"):
+    with pytest.raises(ModelFileError, match="fitted on other columns"):
         save(dataclasses.replace(one, columns=columns), tmp_path / "m")

@@ -53,15 +53,14 @@ def test_products(centre, weighted, k):
 def test_each_level_alone():
     made, _, s = operator(weighted=True)
     v = RNG.normal(size=len(X))
-    each = made.gram_of_levels(v)
+    each = made.gram_of_levels(v[:, None])[:, :, 0].T
     for level, lifetime in enumerate(LIFETIMES):
         _, Phi, _ = operator(weighted=True, lifetimes=np.array([lifetime]), weights=np.ones(1))
         root = np.sqrt(s)
         assert_allclose(each[:, level], root * (Phi @ (Phi.T @ (root * v))), atol=1e-12)
     other = made.with_weights(np.array([2.0, 1.0, 0.5])).gram(made.centred(v[:, None].copy()))
-    H = made.centred(
-        made.gram_of_levels(made.centred(v[:, None].copy())[:, 0]) @ [[2.0], [1.0], [0.5]]
-    )
+    alone = made.gram_of_levels(made.centred(v[:, None].copy()))
+    H = made.centred(np.einsum("l,lnk->nk", [2.0, 1.0, 0.5], alone))
     assert_allclose(other, H, atol=1e-12)
 
 

@@ -11,10 +11,10 @@ from sklearn.base import clone, is_classifier
 from mondrian_kernel import (
     MondrianFeatures,
     MondrianKernelRegressor,
+    _settings,
     load,
     save,
 )
-from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 
@@ -193,9 +193,10 @@ def test_bad_rows_leave_the_model_as_it_was(model, name, n_before):
 
 INTERRUPTED = {
     "trees": "mondrian_kernel._trees.online.OnlineTrees.extend",
-    "learner": "mondrian_kernel._online.cell_learner.Lessons.teach",
-    "last step": "mondrian_kernel.features.MondrianFeatures._follow",
-    "exact": "mondrian_kernel._online.exact.ExactRidge.fit",
+    "learner": "mondrian_kernel._online.group.LearnerGroup.learn",
+    "last step": "mondrian_kernel._online.stream.Stream.fitted",
+    "last exact step": "mondrian_kernel._online.exact.ExactStream.fitted",
+    "exact": "mondrian_kernel._online.ridge.ExactRidge.fit",
 }
 
 
@@ -407,5 +408,5 @@ def test_features_stop_at_the_cap():
 
 
 def test_warm_up_is_what_the_documentation_says():
-    assert stream_module.WARM_UP == stream_module.WINDOW == 1024
-    assert stream_module.STREAM_ALPHA == 0.1
+    assert _settings.WARM_UP == _settings.STREAM_WINDOW == _settings.RECENT_ROWS == 1024
+    assert _settings.STREAM_ALPHA == 0.1

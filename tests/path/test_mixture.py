@@ -39,7 +39,7 @@ def test_components_are_fits_at_their_lifetimes(model):
     alone = MondrianKernelRegressor(
         part.lifetime_, model.alpha_, 40, scale=model.scale_, random_state=0
     )
-    alone.fit(X, part._Y[:, 0] if part._one_output else part._Y)
+    alone.fit(X, part.model_.rows.Y[:, 0] if part._one_output else part.model_.rows.Y)
     assert_allclose(part.predict(NEW), alone.predict(NEW), rtol=1e-9, atol=1e-12)
 
 

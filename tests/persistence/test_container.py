@@ -7,8 +7,9 @@ import struct
 import numpy as np
 import pytest
 
-from mondrian_kernel import MondrianFeatures
+from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
+from mondrian_kernel.persistence.container import restore, store, stored_arrays
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 
@@ -93,10 +94,68 @@ def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_newer_format_is_refused(tmp_path):
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_another_format_is_refused(number, tmp_path):
     save(features(), tmp_path / "m")
     data = bytearray((tmp_path / "m").read_bytes())
-    struct.pack_into("<I", data, 8, 2)
+    struct.pack_into("<I", data, 8, number)
     (tmp_path / "m").write_bytes(data)
-    with pytest.raises(ModelFileError, match=r"format number 2; .*up to 1"):
+    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 2"):
         load(tmp_path / "m")
+
+
+def round_trip(array):
+    stored, chunk = store(array, [])
+    (again,) = stored_arrays([list(stored)], len(chunk))
+    return restore(again, memoryview(chunk)), stored
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">u8"])
+def test_whole_numbers_keep_their_values_and_dtype(dtype):
+    bounds, native = np.iinfo(dtype), np.dtype(dtype).newbyteorder("=")
+    for low, high in [
+        (bounds.min, bounds.max),
+        (bounds.min, bounds.min + 100),
+        (bounds.max - 100, bounds.max),
+        (5, 5),
+        (0, 127),
+        (0, min(255, bounds.max)),
+        (0, min(256, bounds.max)),
+        (max(-1, bounds.min), min(2**15, bounds.max)),
+    ]:
+        array = np.array([low, high, (low + high) // 2], dtype)
+        again, _ = round_trip(array)
+        np.testing.assert_array_equal(again, array.astype(native), strict=True)
+        assert again.flags.writeable
+
+
+def test_whole_numbers_are_stored_in_the_smallest_type():
+    for high, packed in [(254, "|u1"), (255, "<u2"), (2**16 - 2, "<u2"), (2**16 - 1, "<i4")]:
+        _, stored = round_trip(np.array([-1, high], np.int32))
+        assert stored.packed == packed
+    assert round_trip(np.array([-1, 2**20]))[1].packed == "<u4"
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (7,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", ["?", "i4", "f2", "f4", "f8", ">f8", "U1", "U3", ">U3"])
+def test_arrays_keep_shape_dtype_and_layout(shape, dtype):
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    for order in "CF":
+        array = np.array(values.astype(dtype), order=order)
+        again, _ = round_trip(array)
+        np.testing.assert_array_equal(again, array)
+        assert again.dtype == array.dtype.newbyteorder("=")
+        assert again.flags.c_contiguous == array.flags.c_contiguous
+        assert again.flags.f_contiguous == array.flags.f_contiguous
+
+
+def test_a_model_is_small(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(2000, 2))
+    model = MondrianKernelRegressor(3.0, 0.1, 50, random_state=0).fit(rows, rows[:, 0])
+    save(model, tmp_path / "m")
+    record = model.model_
+    whole = [record.rows.leaf, *(a for a in record.trees.nodes if a.dtype == np.int32)]
+    whole = sum(array.size for array in whole) + record.levels.column.size
+    fractions = [record.cell_weights, record.rows.Y, *record.trees.nodes]
+    fractions = sum(array.nbytes for array in fractions if array.dtype == np.float64)
+    assert (tmp_path / "m").stat().st_size < 1.3 * whole + fractions

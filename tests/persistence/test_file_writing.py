@@ -40,6 +40,46 @@ def test_nobody_else_can_read_a_private_file_while_it_is_written(tmp_path):
     assert seen == [0o600, 0o600]
 
 
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root gives files away")
+def test_owner_and_group_of_an_existing_file_stay(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    os.chown(file, 12345, 23456)
+    write_file(file, [b"new"])
+    status = file.stat()
+    assert (status.st_uid, status.st_gid) == (12345, 23456)
+    assert stat.S_IMODE(status.st_mode) == 0o640
+
+
+@pytest.mark.parametrize(("refused", "mode"), [("owner", 0o664), ("both", 0o604)])
+def test_another_group_gets_no_permissions(refused, mode, tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(0o664)
+    old, groups = os.stat(file), []
+
+    def chown(path, owner, group):
+        if owner != -1 or refused == "both":
+            raise PermissionError
+        groups.append(group)
+
+    def other_owner(path, **options):
+        status = list(real(path, **options))
+        if path == file:
+            status[4] = status[5] = 999_999  # not ours
+        return os.stat_result(status)
+
+    real = os.stat
+    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(os, "stat", other_owner)
+    write_file(file, [b"new"])
+    monkeypatch.undo()
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert file.stat().st_uid == old.st_uid
+    assert groups == ([999_999] if refused == "owner" else [])
+
+
 def test_a_pipe_stays_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -1,7 +1,9 @@
 """Models saved to a file: the same after loading, and never loaded from a damaged file."""
 
+import copy
 import os
 import pickle
+import stat
 
 import numpy as np
 import pandas as pd
@@ -14,14 +16,15 @@ from mondrian_kernel import (
     MondrianKernelRegressor,
     every_cut_path,
     lifetime_path,
+    sgd_path,
 )
+from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.baselines import LaplaceFourierFeatures
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
-from mondrian_kernel.persistence.checks import check
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -99,6 +102,14 @@ MODELS = {
         lambda: every_cut_path(X, Y[:, 0], n_estimators=3, max_lifetime=0.5),
         path_outputs,
     ),
+    "stochastic gradients": (
+        lambda: sgd_path(X, LABELS, loss="log_loss", alpha=0.1, max_lifetime=1.0, n_estimators=3),
+        lambda path: [path.score, path.predict(NEW)],
+    ),
+    "several lifetimes": (
+        lambda: MondrianFeatures([0.3, 1.0], 5, weights=[1.0, 2.0], random_state=0).fit(X),
+        features_outputs,
+    ),
     "path of two": (
         lambda: lifetime_path(X, Y, n_estimators=9, criterion="holdout", validation=(X, Y)),
         path_outputs,
@@ -143,7 +154,7 @@ def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
     save(model, tmp_path / "m")
     loaded = load(tmp_path / "m")
     assert loaded.get_params() == model.get_params()
-    assert loaded._leaf.flags.writeable
+    assert loaded._model.rows.leaf.flags.writeable
     np.testing.assert_array_equal(loaded.fit(X, Y).predict(NEW), model.predict(NEW))
 
 
@@ -151,21 +162,48 @@ def test_caches_are_left_out(tmp_path):
     model = regressor().fit(X, Y)
     save(model, tmp_path / "before")
     model.predict(NEW, return_std=True)
-    assert "_bars" in model.__dict__
+    assert model._bars is not None
     save(model, tmp_path / "after")
     assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
 
 
 def test_what_is_shared_is_stored_once_and_shared_again(tmp_path):
-    model = regressor().fit(X, Y)
-    save(model, tmp_path / "apart")
-    model.features_, model._leaf = model.path_.features(model.lifetime_), model.path_.model.leaf
-    model._stand_at(model.features_)
+    model = regressor(lifetime="average").fit(X, Y)
     save(model, tmp_path / "shared")
     loaded = load(tmp_path / "shared")
-    assert loaded.features_.trees_ is loaded.path_.trees.trees_
-    assert loaded._leaf is loaded.path_.model.leaf
-    assert (tmp_path / "shared").stat().st_size < (tmp_path / "apart").stat().st_size
+    parts = loaded._mixture.models
+    assert len(parts) > 1
+    for part in parts:
+        assert part._model.trees is loaded._model.trees
+        assert part._model.rows is loaded._model.rows
+        assert part._model.levels.column is not loaded._model.levels.column
+        assert part.path_ is loaded.path_
+    model._mixture = WidthMixture(model._mixture.weights, copy.deepcopy(model._mixture.models))
+    save(model, tmp_path / "apart")
+    assert 1.5 * (tmp_path / "shared").stat().st_size < (tmp_path / "apart").stat().st_size
+
+
+@pytest.mark.parametrize("make", [lambda: regressor().fit(X, Y), features])
+def test_nothing_about_the_machine_is_kept(make, tmp_path):
+    model = make()
+    save(model, tmp_path / "one")
+    model.n_jobs = 2
+    if hasattr(model, "verbose"):
+        model.verbose = print
+    save(model, tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    loaded = load(tmp_path / "two")
+    assert loaded.n_jobs is None
+    if hasattr(model, "verbose"):
+        assert loaded.verbose == 0
+        assert loaded.path_.trees.n_jobs is None
+
+
+def test_a_private_file_stays_private(tmp_path):
+    save(features(), tmp_path / "m")
+    (tmp_path / "m").chmod(0o600)
+    save(features(), tmp_path / "m")
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
 
 
 def test_parameters_and_names_are_kept(tmp_path):
@@ -206,7 +244,7 @@ def test_trees_extended_online_are_consistent():
     trees, _ = growth.freeze()
     online = OnlineTrees.from_trees(trees, 1)
     online.extend(X[20:])
-    check(online.freeze())
+    online.freeze().check()
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,25 @@
-"""Triangular solves in the corner of a larger array, and matches of new rows with old ones."""
+"""Triangular solves in the corner of a larger array, and the kernel between new and old rows."""
 
 import numpy as np
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def matches_between(new, old, out):
-    """Count the trees in which rows share a cell: out (k, N) of int32 cells (k, M) and (N, M)."""
+def kernel_between(new, old, share, out):
+    """Write the kernel of rows to ``out`` (k, N): Σ_l share_l · number of trees with a shared cell.
+
+    ``new`` (k, L M) and ``old`` (N, L M), int32, are the cells of the rows, level after level;
+    ``share`` (L,) is what a tree counts for at each level.
+    """
+    n_trees = new.shape[1] // share.size
     for i in range(new.shape[0]):
         for j in range(old.shape[0]):
-            n = np.int32(0)
-            for m in range(new.shape[1]):
-                n += np.int32(1) if new[i, m] == old[j, m] else np.int32(0)
-            out[i, j] = n
+            out[i, j] = 0.0
+            for l in range(share.size):
+                n = np.int32(0)
+                for m in range(l * n_trees, (l + 1) * n_trees):
+                    n += np.int32(1) if new[i, m] == old[j, m] else np.int32(0)
+                out[i, j] += share[l] * n
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,14 @@ Eight vectors of a product lie side by side, one cache line a row. Products take
 import numpy as np
 from numba import njit
 
-from mondrian_kernel._kernels.lanes import LANES, add_rows, add_to_rows, set_sum
+from mondrian_kernel._kernels.lanes import (
+    LANES,
+    add_rows,
+    add_to_rows,
+    add_where,
+    copy_where,
+    set_sum,
+)
 
 
 @njit(cache=True, nogil=True)
@@ -177,11 +184,9 @@ def _join_cells(same, T):
     A bit of ``same`` (C,) is set where a cell is in one group with the cell before.
     """
     for c in range(1, same.size):
-        for k in range(LANES):
-            T[c, k] += T[c - 1, k] if same[c] >> k & 1 else 0.0
+        add_where(T, c, c - 1, same[c])
     for c in range(same.size - 1, 0, -1):
-        for k in range(LANES):
-            T[c - 1, k] = T[c, k] if same[c] >> k & 1 else T[c - 1, k]
+        copy_where(T, c - 1, c, same[c])
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
 """Add rows of eight numbers, one cache line each, by the machine's vector instructions.
 
 LLVM does not vectorise plain loops over eight columns here: the rows might overlap, and it keeps no
-sum of several rows in a register. The three functions of this module emit vector loads, additions
+sum of several rows in a register. The five functions of this module emit vector loads, additions
 and stores instead; nothing else in the library is written in LLVM. A product ΦΦᵀV of 6554 rows, 350
 trees and 8 columns (cpu_act, lifetime 0.03, one thread) takes 1.35 ms, against 5.1 ms with plain
 loops and 4.3 ms with plain loops unrolled by hand: 3.2 to 3.8 times as fast.
@@ -20,9 +20,10 @@ from numba.extending import intrinsic
 LANES = 8
 
 _Row = ir.VectorType(ir.DoubleType(), LANES)
+_Mask = ir.VectorType(ir.IntType(1), LANES)
 _rows = types.Array(types.float64, 2, "C")
 _entries = types.Array(types.int32, 1, "C")
-_index = types.intp
+_index, _bits = types.intp, types.uint8
 
 
 def _place(context, builder, kind, array, i):
@@ -102,5 +103,46 @@ def _add_rows(typing_context, V, i, A, entries, begin, end):
     return types.void(_rows, _index, _rows, _entries, _index, _index), generate
 
 
+def add_where(A, i, j, bits):
+    """``A[i] += A[j]`` in the lanes whose bit is set."""
+    for k in range(LANES):
+        if bits >> k & 1:
+            A[i, k] += A[j, k]
+
+
+def _add_where(typing_context, A, i, j, bits):
+    def generate(context, builder, signature, arguments):
+        A, i, j, bits = arguments
+        to, other = _row(context, builder, A, i), _row(context, builder, A, j)
+        value = _load(builder, to)
+        total = builder.fadd(value, _load(builder, other))
+        mask = builder.bitcast(bits, _Mask)
+        builder.store(builder.select(mask, total, value), to, align=8)
+        return context.get_dummy_value()
+
+    return types.void(_rows, _index, _index, _bits), generate
+
+
+def copy_where(A, i, j, bits):
+    """``A[i] = A[j]`` in the lanes whose bit is set."""
+    for k in range(LANES):
+        if bits >> k & 1:
+            A[i, k] = A[j, k]
+
+
+def _copy_where(typing_context, A, i, j, bits):
+    def generate(context, builder, signature, arguments):
+        A, i, j, bits = arguments
+        to, other = _row(context, builder, A, i), _row(context, builder, A, j)
+        mask = builder.bitcast(bits, _Mask)
+        chosen = builder.select(mask, _load(builder, other), _load(builder, to))
+        builder.store(chosen, to, align=8)
+        return context.get_dummy_value()
+
+    return types.void(_rows, _index, _index, _bits), generate
+
+
 if not config.DISABLE_JIT:
-    set_sum, add_to_rows, add_rows = map(intrinsic, (_set_sum, _add_to_rows, _add_rows))
+    set_sum = intrinsic(_set_sum)
+    add_to_rows, add_rows = intrinsic(_add_to_rows), intrinsic(_add_rows)
+    add_where, copy_where = intrinsic(_add_where), intrinsic(_copy_where)

@@ -122,13 +122,16 @@ class LevelOperator(Operator):
         out *= self.root_weight[:, None]
         return self.centred(out)
 
-    def gram_of_levels(self, v: FloatArray) -> FloatArray:
-        """Products of one vector (N,) with S^½ Φ_l Φ_lᵀ S^½ of each level alone, (N, L)."""
-        sums = self._fine_sums((self.root_weight * v)[:, None])[:, 0]
-        each = np.stack([np.bincount(g, sums)[g] for g in self._group], axis=1)
-        out = self._fine_gather(each)
-        out *= self.root_weight[:, None] / self._cells.shape[0]
-        return out
+    def gram_of_levels(self, V: FloatArray) -> FloatArray:
+        """Products of V (N, k) with S^½ Φ_l Φ_lᵀ S^½ of each level alone, (L, N, k)."""
+        root = self.root_weight[:, None]
+        sums = self._fine_sums(root * V)
+        return np.stack(
+            [
+                root * self._fine_gather(_sums_by_group(group, sums)[group]) / self._cells.shape[0]
+                for group in self._group
+            ]
+        )
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product Φᵀ V for V (N, k), without sample weights, (F, k)."""
@@ -225,8 +228,11 @@ class LevelOperator(Operator):
             return super().kernel_columns(some)
         distance = cdist(self._points, self._points[some], "cityblock")
         K = np.zeros_like(distance)
+        before, E = np.inf, distance
         for lifetime, weight in zip(self._levels.lifetimes, self._level_weights, strict=True):
-            K += weight * np.exp(-lifetime * distance)
+            E = E * E if lifetime == 2.0 * before else np.exp(-lifetime * distance)
+            K += weight * E
+            before = lifetime
         K *= self.root_weight[some]
         K *= self.root_weight[:, None]
         return K

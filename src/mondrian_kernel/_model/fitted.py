@@ -37,12 +37,9 @@ class TrainingRows:
         shapes = (self.leaf.shape, self.Y.shape, self.weight.shape)
         if shapes != ((n_rows, trees.n_trees), (n_rows, n_outputs), (n_rows,)):
             raise ValueError(f"The arrays of the rows have shapes {shapes}.")
-        if n_rows == 0 or not 0 <= self.leaf.min() <= self.leaf.max() < trees.time.size:
-            raise ValueError("The leaf of a row is not a node of the trees.")
-        if (trees.left[self.leaf] >= 0).any() or (
-            trees.tree[self.leaf] != np.arange(trees.n_trees)
-        ).any():
-            raise ValueError("The leaf of a row is not a leaf of its tree.")
+        if n_rows == 0:
+            raise ValueError("There are no rows.")
+        trees.check_leaves(self.leaf)
         if not (np.isfinite(self.weight) & (self.weight > 0)).all():
             raise ValueError("The weights of the rows are not positive numbers.")
         if not np.isfinite(self.Y).all():
@@ -148,12 +145,19 @@ class FittedModel:
         for name, values in (("scale", self.scale), ("relevance", self.relevance)):
             if values.shape != (n_columns,) or not (np.isfinite(values) & (values > 0)).all():
                 raise ValueError(f"{name} is not one positive number for each column.")
-        if self.signal.shape not in ((0,), (n_outputs,)):
-            raise ValueError(f"signal has shape {self.signal.shape}.")
+        if self.intercept.shape != (n_outputs,):
+            raise ValueError(f"intercept has shape {self.intercept.shape}.")
+        if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
+            raise ValueError("signal is not a variance for each output.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
         for name in ("cell_weights", "intercept", "signal"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite.")
+        if self.sums is not None:
+            if self.sums.shape != (self.levels.n_features, n_outputs + 2):
+                raise ValueError(f"sums has shape {self.sums.shape}.")
+            if not np.isfinite(self.sums).all() or (self.sums[:, n_outputs:] < 0).any():
+                raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)

@@ -1,6 +1,6 @@
 r"""How much each input dim counts, learnt from the data.
 
-A Laplace kernel adds up the dims, :math:`\exp(-\lambda \sum_d r_d |x_d - x'_d|)`. With all
+A Lapoint kernel adds up the dims, :math:`\exp(-\lambda \sum_d r_d |x_d - x'_d|)`. With all
 relevances r alike, a dim that says nothing of y takes rows apart as much as one that says all.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
@@ -16,23 +18,23 @@ from scipy.spatial.distance import cdist
 from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.choose import sample_rows
+from mondrian_kernel._settings import (
+    LEAST_NOISE,
+    NARROW_PRIOR,
+    RELEVANCE_ALPHAS,
+    RELEVANCE_DECIMALS,
+    RELEVANCE_FLOOR,
+    RELEVANCE_LEAST_HELD_OUT,
+    RELEVANCE_LIFETIMES,
+    RELEVANCE_PAIRS,
+    RELEVANCE_ROWS,
+    RELEVANCE_START_ROWS,
+    RELEVANCE_STEPS,
+    RELEVANCE_WIDE_STEPS,
+    WIDE_PRIOR,
+)
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._typing import FloatArray
-
-# Rows that are looked at: at most so many, and fewer where there are many dims.
-MOST_ROWS = 1000
-_PAIRS = 50_000_000
-# Relevances are normal in their logarithms, with this deviation, before any row is seen.
-_DEVIATION = 0.35
-# Where the search begins: λ times the mean distance, and penalties, tried on a few rows.
-_LIFETIMES = (0.3, 1.0, 3.0)
-_ALPHAS = (1e-3, 1e-2, 1e-1, 1.0)
-_FEW = 300
-_STEPS = 20
-# Errors that count for nothing, as a share of the variance of y; and noise that keeps a matrix of
-# rows which are nearly the same definite.
-_FLOOR, _LEAST_NOISE = 1e-6, 1e-9
-_DECIMALS = 2
 
 
 def is_learnt(relevance: str, lifetime: float | str, scale: Any) -> bool:
@@ -72,30 +74,31 @@ def learn_relevance(
     Y: FloatArray,
     weight: FloatArray | None,
     seed: int,
-    most_rows: int = MOST_ROWS,
+    most_rows: int = RELEVANCE_ROWS,
 ) -> FloatArray:
-    r"""Learn how much each dim counts, by the leave-one-out error of the exact Laplace kernel.
+    r"""Learn how much each column counts, by the leave-one-out error of the exact Lapoint kernel.
 
     .. math::
         \min_{\lambda r, \alpha} \; \frac N2 \ln \sum_i s_i (a_i / G_{ii})^2
         + \frac1{2 \tau^2} \sum_d \Big(\ln r_d - \overline{\ln r}\Big)^2, \qquad
         G = (K + \alpha S^{-1})^{-1}, \quad a = G y
 
-    The gradient takes a few products of matrices, whatever the number of dims. The second term, a
-    normal prior with :math:`\tau = 0.35`, keeps dims together that the rows do not tell apart.
+    The second term is a normal prior, which keeps columns together that the rows do not tell apart.
+    It is narrow, :math:`\tau = 0.35`. Where enough rows are left, a wide one, :math:`\tau = 1`, is
+    tried as well. The relevances that predict further rows better are taken.
 
     Parameters
     ----------
     rows : ndarray of shape (N, D)
-        Scaled rows; some of them are looked at.
+        Scaled rows, of which a sample is used.
     Y : ndarray of shape (N, T)
         Targets.
     weight : ndarray of shape (N,) or None
         Positive weights s.
     seed : int
-        Seed for the rows that are looked at.
+        Seed of the sample.
     most_rows : int, default=1000
-        How many these are at most.
+        Most rows in the sample.
 
     Returns
     -------
@@ -111,29 +114,72 @@ def learn_relevance(
     >>> int(r.argmax()), bool(r[0] > 2 * r[1:].max())
     (0, True)
     """
-    n_dims = rows.shape[1]
+    n_columns = rows.shape[1]
     rows, Y, weight = join_copies(rows, Y, weight)
-    n = min(rows.shape[0], most_rows, int(np.sqrt(_PAIRS / n_dims)))
-    some = np.random.default_rng(seed).permutation(rows.shape[0])[:n]
-    s = np.ones(n) if weight is None else weight[some]
-    error = LeaveOneOut(rows[some], Y[some], s)
-    if n_dims == 1 or not (error.varies and np.ptp(rows[some], axis=0).any()):
-        return np.ones(n_dims)
-    start = LeaveOneOut(rows[some[:_FEW]], Y[some[:_FEW]], s[:_FEW]).best_of_a_few()
-    limits = [(start[0] - 8.0, start[0] + 5.0)] * n_dims
+    s = np.ones(rows.shape[0]) if weight is None else weight
+    n = min(rows.shape[0], most_rows, int(np.sqrt(RELEVANCE_PAIRS / n_columns)))
+    order = np.random.default_rng(seed).permutation(rows.shape[0])
+    some, others = order[:n], order[n:]
+    error = LeaveOneOut(rows[some], Y[some], s[some], NARROW_PRIOR)
+    if n_columns == 1 or not (error.varies and np.ptp(rows[some], axis=0).any()):
+        return np.ones(n_columns)
+    few = some[:RELEVANCE_START_ROWS]
+    start = LeaveOneOut(rows[few], Y[few], s[few], NARROW_PRIOR).best_of_a_few()
+    best = _descend(error, start, RELEVANCE_STEPS)
+    fit, out = others[:n], others[n : 3 * n]
+    if out.size >= RELEVANCE_LEAST_HELD_OUT:
+        wide = LeaveOneOut(rows[some], Y[some], s[some], WIDE_PRIOR)
+        other = _descend(wide, best, RELEVANCE_WIDE_STEPS)
+        held_out = [
+            held_out_error(rows, Y, s, fit, out, np.exp(theta[:-1]), np.exp(theta[-1]))
+            for theta in (best, other)
+        ]
+        best = other if held_out[1] < held_out[0] else best
+    relevance = np.exp(best[:-1] - best[:-1].max())
+    least = 10.0**-RELEVANCE_DECIMALS
+    rounded = np.round(relevance / relevance.mean(), RELEVANCE_DECIMALS)
+    result: FloatArray = np.maximum(rounded, least)
+    return result
+
+
+def _descend(error: LeaveOneOut, start: FloatArray, n_steps: int) -> FloatArray:
+    """Return the point that a descent from ``start`` comes to."""
+    centre = start[:-1].mean()
+    limits = [(centre - 8.0, centre + 5.0)] * (start.size - 1)
     limits.append((start[-1] - 7.0, start[-1] + 7.0))
     found = minimize(
-        error, start, jac=True, method="L-BFGS-B", bounds=limits,
-        options={"maxiter": _STEPS, "ftol": 1e-5},
-    ).x  # fmt: skip
-    relevance = np.exp(found[:-1] - found[:-1].max())
-    least = 10.0**-_DECIMALS
-    rounded: FloatArray = np.maximum(np.round(relevance / relevance.mean(), _DECIMALS), least)
-    return rounded
+        error,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=limits,
+        options={"maxiter": n_steps, "ftol": 1e-5},
+    )
+    end: FloatArray = found.x
+    return end
+
+
+def held_out_error(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    fit: NDArray[np.intp],
+    out: NDArray[np.intp],
+    relevance: FloatArray,
+    alpha: float,
+) -> float:
+    """Return the error on rows ``out`` of exact kernel ridge regression on rows ``fit``."""
+    X, new = rows[fit] * relevance, rows[out] * relevance
+    mean = np.average(Y[fit], axis=0, weights=weight[fit])
+    K = np.exp(-cdist(X, X, "cityblock"))
+    K.flat[:: K.shape[0] + 1] += np.maximum(alpha / weight[fit], LEAST_NOISE)
+    dual = linalg.solve(K, Y[fit] - mean, assume_a="pos", overwrite_a=True)
+    residual = np.exp(-cdist(new, X, "cityblock")) @ dual + mean - Y[out]
+    return float(np.average(np.sum(residual**2, axis=1), weights=weight[out]))
 
 
 class LeaveOneOut:
-    r"""What is minimised, at :math:`(\ln \lambda r_1, \ldots, \ln \lambda r_D, \ln \alpha)`.
+    r"""The objective, a function of :math:`(\ln \lambda r_1, \ldots, \ln \lambda r_D, \ln \alpha)`.
 
     Parameters
     ----------
@@ -143,24 +189,29 @@ class LeaveOneOut:
         Targets.
     weight : ndarray of shape (N,)
         Positive weights.
+    deviation : float
+        Standard deviation τ of the prior on the logarithms of the relevances.
     """
 
-    def __init__(self, rows: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
+    def __init__(
+        self, rows: FloatArray, Y: FloatArray, weight: FloatArray, deviation: float
+    ) -> None:
+        self._deviation = deviation
         self._rows, self._s = np.ascontiguousarray(rows), weight
         self._Y = Y - np.average(Y, axis=0, weights=weight)
         variance = float(np.average(np.sum(self._Y**2, axis=1), weights=weight))
         self.varies, self._variance = variance > 0, max(variance, np.finfo(float).tiny)
 
     def best_of_a_few(self) -> FloatArray:
-        """Return the best place, of a few, with all dims alike."""
+        """Return the best of a few starting points, with all columns alike."""
         weight = self._s.mean()
         spread = np.mean([np.abs(self._rows - row).sum(axis=1).mean() for row in self._rows[:50]])
-        places = [
+        points = [
             np.append(np.full(self._rows.shape[1], np.log(c / spread)), np.log(alpha * weight))
-            for c in _LIFETIMES
-            for alpha in _ALPHAS
+            for c in RELEVANCE_LIFETIMES
+            for alpha in RELEVANCE_ALPHAS
         ]
-        return min(places, key=lambda place: self._value(place)[0])
+        return min(points, key=lambda point: self._value(point)[0])
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return the value and its gradient."""
@@ -179,7 +230,7 @@ class LeaveOneOut:
         gradient = np.empty(theta.size)
         relative = theta[:-1] - theta[:-1].mean()
         slopes = -np.exp(theta[:-1]) * weighted_differences(self._rows, B * K)
-        gradient[:-1] = slopes + relative / _DEVIATION**2
+        gradient[:-1] = slopes + relative / self._deviation**2
         gradient[-1] = np.exp(theta[-1]) * np.sum(np.diag(B) / self._s)
         return value, gradient
 
@@ -187,7 +238,7 @@ class LeaveOneOut:
         scaled = self._rows * np.exp(theta[:-1])
         K = np.exp(-cdist(scaled, scaled, "cityblock"))
         G = K.copy()
-        G.flat[:: G.shape[0] + 1] += np.maximum(np.exp(theta[-1]) / self._s, _LEAST_NOISE)
+        G.flat[:: G.shape[0] + 1] += np.maximum(np.exp(theta[-1]) / self._s, LEAST_NOISE)
         G, _ = lapack.dpotrf(G, lower=1, overwrite_a=1)
         G, _ = lapack.dpotri(G, lower=1, overwrite_c=1)
         G = np.tril(G) + np.tril(G, -1).T
@@ -195,7 +246,10 @@ class LeaveOneOut:
         left_out = a / np.diag(G)[:, None]
         # In units of what the mean of all rows would do.
         total = self._s.sum()
-        error = np.sum(self._s * np.sum(left_out**2, axis=1)) / (self._variance * total) + _FLOOR
+        error = (
+            np.sum(self._s * np.sum(left_out**2, axis=1)) / (self._variance * total)
+            + RELEVANCE_FLOOR
+        )
         relative = theta[:-1] - theta[:-1].mean()
-        value = 0.5 * total * np.log(error) + 0.5 * np.sum(relative**2) / _DEVIATION**2
+        value = 0.5 * total * np.log(error) + 0.5 * np.sum(relative**2) / self._deviation**2
         return value, K, G, a, left_out, error

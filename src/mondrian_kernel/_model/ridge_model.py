@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +18,7 @@ from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 def fitted_operator(
@@ -40,6 +41,27 @@ def fitted_operator(
         sample_weight=weight,
         centre=centre,
         n_jobs=n_jobs,
+    )
+
+
+def unfitted_ridge(
+    trees: Trees,
+    levels: Levels,
+    leaf: IntArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    alpha: float,
+    *,
+    scale: FloatArray,
+    relevance: FloatArray,
+    seed: int,
+) -> FittedModel:
+    """Return the record of a regression whose weights are still to be fitted."""
+    n_rows, n_outputs = Y.shape
+    rows = TrainingRows(leaf, Y, np.ones(n_rows) if weight is None else weight)
+    none, blank = np.empty((0, n_outputs)), np.zeros(n_outputs)
+    return FittedModel(
+        trees, levels, none, blank, scale, relevance, float(alpha), seed, blank, rows
     )
 
 
@@ -73,13 +95,23 @@ def log_marginal_likelihood(model: FittedModel, n_jobs: int | None) -> float:
     return float(profiled[0])
 
 
+class Variance(Protocol):
+    """Variance of f at new rows with features Φ, in units of the signal variance."""
+
+    def __call__(self, Phi_new: sparse.csr_matrix, /) -> FloatArray:
+        """Variance at each row, (n,)."""
+
+    def covariance(self, Phi_new: sparse.csr_matrix, /) -> FloatArray:
+        """Joint covariance, (n, n)."""
+
+
 @dataclass(frozen=True, eq=False)
 class ErrorBars:
     """Variance of f at new rows, and the errors of rows that were left out, in its units.
 
     Attributes
     ----------
-    variance : PredictiveVariance or SampledVariance
+    variance : callable
         Variance in units of the signal variance.
     errors : ndarray of shape (n, K)
         Absolute errors of rows over their own standard deviation.
@@ -87,7 +119,7 @@ class ErrorBars:
         Weights of these rows.
     """
 
-    variance: PredictiveVariance | SampledVariance
+    variance: Variance
     errors: FloatArray
     weight: FloatArray
 

@@ -17,7 +17,7 @@ def dim_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None) ->
     if isinstance(scale, str):
         std = _deviation(rows, sample_weight)
         return rounded(np.where(np.isfinite(std) & (std > 0), std, 1.0))
-    given = np.asarray(scale, dtype=np.float64)
+    given = np.array(scale, dtype=np.float64)  # a copy: the caller may change the array
     if given.shape != (n_dims,):
         raise ValueError(
             f"scale must have one number for each of the {n_dims} columns of X, got shape "

@@ -1,241 +1,315 @@
-"""Ridge regression kept exact while rows and cells are appended."""
+"""Ridge regression that stays exact while rows come, for few rows or few cells."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg, sparse
 
-from mondrian_kernel._linear.scores import LOG_2PI
-from mondrian_kernel._trees.csr import cell_features
+from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.scaling import dim_scale
+from mondrian_kernel._online.ridge import ExactFit, ExactRidge
+from mondrian_kernel._online.stream import last_build
+from mondrian_kernel._settings import WARM_UP
+from mondrian_kernel._trees.checks import check_more_ranges
+from mondrian_kernel._trees.levels import Levels, continue_trees, online_levels
+from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray, IntArray
 
-EXACT_SIZE = 4000
-_CHANGE = 1.25
-_DRIFT = 1e-12
+
+@dataclass(frozen=True, eq=False)
+class _Before:
+    """What a stream goes back to if its last batch is rolled back."""
+
+    n_rows: int
+    numbers: list[IntArray]
+    kept: FloatArray | None
+    fit: ExactFit | None
 
 
-class ExactFit(NamedTuple):
-    """Weights (C, T), intercepts and signal variances (T,), and the log marginal likelihood."""
+class ExactStream:
+    """A ridge regression that at any moment equals a fit of all rows on its trees: mutable.
 
-    coef: FloatArray
-    intercept: FloatArray
-    signal: FloatArray
-    evidence: float
+    A row costs O(min(N, C)²) for N rows and C cells. If the scale is to be taken from the rows, it
+    is computed at 1, 4, 16, ... and 1024 rows, as in a :class:`Stream`, and all rows are learnt
+    again on it. Leading rows that are all equal count as one.
 
+    Build it with :meth:`begin` or :meth:`after`.
 
-class ExactRidge:
-    r"""Minimiser of :math:`\sum_i s_i (y_i - b - w^\top\phi_i)^2 + \alpha\|w\|^2`: mutable.
-
-    While there are fewer rows N than cells C it keeps the Cholesky factor of
-    :math:`K + \alpha S^{-1}`, K the kernel matrix: new cells do not change K, and a new row is a
-    new row of the factor, O(N²). Otherwise it keeps the inverse of
-    :math:`A = \Phi^\top S \Phi + \alpha I`: a new cell is a row of zeros but for 1/α, and k rows
-    are an update of rank k by one matrix product, O(C²) a row. Rounding adds up in the inverse: the
-    weights are refined by one step, and where the slope of the objective is not 0 to 1e-12 of what
-    it was at w = 0, all is factored anew from the rows.
-
-    Parameters
+    Attributes
     ----------
-    leaf : ndarray of shape (N, M), int32
-        Node of each row's cell.
-    cells : ndarray of shape (N, M), int32
-        Number of each row's cell.
-    Y : ndarray of shape (N, T)
-        Targets.
-    sample_weight : ndarray of shape (N,)
-        Positive weights s.
-    n_cells : int
-        Number of cells C.
+    scale : ndarray of shape (D,)
+        What the columns are divided by: their scale over their relevance.
+    relevance : ndarray of shape (D,)
+        How much each scaled column counts.
     alpha : float
-        Penalty α.
+        Penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._online.exact import ExactStream
+    >>> X = np.random.default_rng(0).uniform(size=(30, 2))
+    >>> stream = ExactStream.begin(1, 2, 10, 1.0, 0.1, "std", seed=0)
+    >>> for row in X:
+    ...     stream = stream.learn(row[None], row[None, :1], np.ones(1), None)
+    >>> stream.fitted().rows.Y.shape
+    (30, 1)
     """
 
     def __init__(
         self,
-        leaf: IntArray,
-        cells: IntArray,
-        Y: FloatArray,
-        sample_weight: FloatArray,
-        n_cells: int,
+        online: OnlineTrees,
+        level_weights: FloatArray,
+        rows: TrainingRows,
+        scale: FloatArray,
+        relevance: FloatArray,
         alpha: float,
     ) -> None:
-        self._alpha, self._n, self._n_cells = alpha, leaf.shape[0], n_cells
-        self._rows: tuple[NDArray[Any], ...] = (leaf, cells, Y, sample_weight)
-        self._factor()
+        self.online = online
+        self.scale = scale
+        self.relevance = relevance
+        self.alpha = alpha
+        self._level_weights = level_weights
+        self._scale_rule: Any = scale
+        # All rows, not scaled, while the scale may change.
+        self._kept: FloatArray | None = None
+        # Of each level, the number of each cell among the cells of all levels. They are numbered in
+        # order of appearance, so that new rows only append cells.
+        self._numbers: list[IntArray] = [np.empty(0, np.int32) for _ in level_weights]
+        self._number_new_cells()
+        self._ridge = self._new_ridge(rows.leaf, rows.Y, rows.weight)
+        self._fit: ExactFit | None = None
+        self._before: _Before | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        n_outputs: int,
+        n_columns: int,
+        n_trees: int,
+        lifetime: float,
+        alpha: float,
+        scale: Any,
+        seed: int,
+    ) -> ExactStream:
+        """Return a stream without rows; lifetime, alpha and scale are parameters of the model."""
+        online = OnlineTrees.empty(n_columns, n_trees, float(lifetime), seed)
+        ones = np.ones(n_columns)
+        given = ones if isinstance(scale, str) else dim_scale(scale, ones[None], None)
+        none = np.empty((0, n_trees), np.int32)
+        rows = TrainingRows(none, np.empty((0, n_outputs)), np.empty(0))
+        stream = cls(online, ones[:1], rows, given, ones, alpha)
+        if isinstance(scale, str):
+            stream._scale_rule, stream._kept = scale, np.empty((0, n_columns))
+        return stream
+
+    @classmethod
+    def after(cls, model: FittedModel) -> ExactStream:
+        """Return a stream that continues a fit whose rows are known, at all its levels.
+
+        The trees are copied; the model stays as it is.
+        """
+        if model.rows is None:
+            raise ValueError("The rows of the fit were forgotten: it cannot be continued exactly.")
+        online = continue_trees(model.trees, model.levels, model.seed)
+        weights = model.levels.weights
+        return cls(online, weights, model.rows, model.scale, model.relevance, model.alpha)
 
     @property
-    def leaf(self) -> IntArray:
-        """Node of each row's cell, (N, M): a view."""
-        return self._rows[0][: self._n]
+    def n_outputs(self) -> int:
+        """Number of outputs, K."""
+        return int(self._ridge.Y.shape[1])
 
     @property
-    def Y(self) -> FloatArray:
-        """Targets, (N, T): a view."""
-        return self._rows[2][: self._n]
+    def n_rows(self) -> int:
+        """Number of rows learnt from."""
+        return self._ridge.n_rows
 
     @property
-    def sample_weight(self) -> FloatArray:
-        """Weights, (N,): a view."""
-        return self._rows[3][: self._n]
+    def evidence(self) -> float:
+        """Log marginal likelihood of all rows."""
+        return self._fitted().evidence
 
-    def append(
-        self,
-        leaf: IntArray,
-        cells: IntArray,
-        Y: FloatArray,
-        sample_weight: FloatArray,
-        n_cells: int,
-    ) -> None:
-        """Append rows; there are ``n_cells`` cells now. Not to be used any more if it fails."""
-        n, k = self._n, leaf.shape[0]
-        new: tuple[NDArray[Any], ...] = (leaf, cells, Y, sample_weight)
-        self._rows = tuple(_put(a, n, b) for a, b in zip(self._rows, new, strict=True))
-        self._n, self._n_cells = n + k, n_cells
-        size, other = (n + k, n_cells) if self._is_dual else (n_cells, n + k)
-        if size > _CHANGE * other:
-            self._factor()
-        elif self._is_dual:
-            self._append_dual(n)
-        else:
-            self._append_primal(n)
+    def size(self, n_more: int) -> int:
+        """Return the smaller of the numbers of rows, with ``n_more`` more, and of cells.
 
-    def fit(self) -> ExactFit:
-        """Weights, intercept and likelihood for the rows so far."""
-        fit, drift = self._fit()
-        if drift > _DRIFT:
-            self._factor()
-            fit, _ = self._fit()
-        return fit
+        Without rows there are no cells yet, and it is the number of rows.
+        """
+        n_rows = self.n_rows + n_more
+        return n_rows if self.n_rows == 0 else min(n_rows, self._n_cells)
 
-    def _fit(self) -> tuple[ExactFit, float]:
-        """Return the fit, and how far it is from what makes it one."""
-        n, s, alpha = self._n, self.sample_weight, self._alpha
-        Phi, total = self._Phi(), float(s.sum())
-        if self._is_dual:
-            Z, one = self._Z[:-1, :n], self._Z[-1, :n]
-            b = Z @ one / (one @ one)
-            dual = self._solve_upper(Z - np.outer(b, one)).T
-            b += self._offset
-            coef, drift = Phi.T @ dual, 0.0
-            flat = float(one @ one) / total
-            log_det = 2.0 * np.log(np.diagonal(self._L)[:n]).sum() + np.log(s).sum()
-        else:
-            coef, b, dual, known, drift = self._solve_primal(Phi)
-            flat = known / total / alpha
-            log_det = self._log_det + (n - self._n_cells) * np.log(alpha)
-        quadratic = np.maximum(np.einsum("nt,nt->t", self.Y - b, dual), 0.0)
-        degrees = total - 1.0
-        signal = quadratic / degrees if degrees > 0 else np.zeros_like(quadratic)
-        # Without the direction of the mean, of rows each of which counts by its weight.
-        log_det += np.log(flat) + (degrees + 1.0 - n) * np.log(alpha)
-        variance = np.maximum(signal, np.finfo(float).tiny)
-        evidence = -0.5 * (degrees * (np.log(variance) + LOG_2PI + 1.0) + log_det).sum()
-        return ExactFit(coef, b, signal, float(evidence)), drift
+    def fitted(self) -> FittedModel:
+        """Return the present model, with its rows.
 
-    def _solve_primal(
-        self, Phi: sparse.csr_matrix
-    ) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
-        """Weights, intercept and dual coefficients by the inverse, each refined once."""
-        Y, s, C = self.Y, self.sample_weight, self._n_cells
-        R = self._R[:C, :C]
-        u = Phi.T @ s
-        Ru = R @ u
-        known = float(s.sum() - u @ Ru)
-        w, b, size = np.zeros((C, Y.shape[1])), np.zeros(Y.shape[1]), 0.0
-        for _ in range(2):
-            rest = s[:, None] * (Y - b - Phi @ w)
-            slope = Phi.T @ rest - self._alpha * w
-            size = max(size, float(np.abs(slope).max()))
-            Rslope = R @ slope
-            step = (rest.sum(axis=0) - u @ Rslope) / known
-            w += Rslope - np.outer(Ru, step)
-            b += step
-        rest = s[:, None] * (Y - b - Phi @ w)
-        drift = float(np.abs(Phi.T @ rest - self._alpha * w).max()) / max(size, 1e-300)
-        return w, b, rest / self._alpha, known, drift
+        Trees and rows are views, which the next batch changes: ask again after each.
+        """
+        fit, ridge = self._fitted(), self._ridge
+        one_level = len(self._numbers) == 1
+        return FittedModel(
+            trees=self.online.freeze(),
+            levels=self._levels(),
+            cell_weights=fit.coef if one_level else fit.coef[np.concatenate(self._numbers)],
+            intercept=fit.intercept,
+            scale=self.scale,
+            relevance=self.relevance,
+            alpha=self.alpha,
+            seed=self.online.seed,
+            signal=fit.signal,
+            rows=TrainingRows(ridge.leaf, ridge.Y, ridge.weight),
+        )
 
-    def _Phi(self, begin: int = 0) -> sparse.csr_matrix:
-        return cell_features(self._rows[1][begin : self._n], None, self._n_cells)
+    def learn(
+        self, X: FloatArray, Y: FloatArray, weight: FloatArray, max_cells: int | None
+    ) -> ExactStream:
+        """Learn from all rows of a batch or, if anything fails, from none.
 
-    def _factor(self) -> None:
-        """Factor anew, in the smaller form."""
-        n, C, s = self._n, self._n_cells, self.sample_weight
-        self._is_dual = n <= C
-        if self._is_dual:
-            self._offset: FloatArray = self.Y.mean(axis=0)  # against cancellation
-            self._L, self._Z = np.empty((0, 0)), np.empty((self.Y.shape[1] + 1, 0))
-            self._append_dual(0)
+        Parameters
+        ----------
+        X : ndarray of shape (n, D)
+            Rows, not scaled.
+        Y : ndarray of shape (n, K)
+            Targets.
+        weight : ndarray of shape (n,)
+            Positive weights.
+        max_cells : int or None
+            Bound on the number of cells of all trees.
+
+        Returns
+        -------
+        stream : ExactStream
+            This stream, changed; or, where the scale changes, another one, while this one stays as
+            it was.
+        """
+        self._before = None  # the batch before this one can no longer be rolled back
+        kept = None
+        if self._kept is not None:
+            kept = np.concatenate([self._kept, X])
+            n = _n_unequal(kept)
+            if last_build(n) > last_build(_n_unequal(self._kept)):
+                return self._restarted(kept, Y, weight, max_cells)
+            kept = None if n >= WARM_UP else kept
+        self._learn(X, Y, weight, max_cells, kept)
+        return self
+
+    def rollback(self) -> None:
+        """Undo the last batch that :meth:`learn` put into this stream, if there is one."""
+        before = self._before
+        if before is None:
             return
-        Phi = self._Phi()
-        A = (Phi.T @ Phi.multiply(s[:, None])).toarray()
-        A.flat[:: C + 1] += self._alpha
-        L = linalg.cholesky(A, lower=True, overwrite_a=True)
-        self._log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
-        R, _ = linalg.lapack.dpotri(L, lower=1)
-        self._R, self._n_inverse = np.tril(R) + np.tril(R, -1).T, C
+        self.online.rollback(before.n_rows)
+        self._numbers, self._kept, self._fit = before.numbers, before.kept, before.fit
+        self._ridge.rollback(before.n_rows, self._n_cells)
+        self._before = None
 
-    def _append_dual(self, n: int) -> None:
-        from mondrian_kernel._kernels.bordered import matches_between, solve_lower
+    def _learn(
+        self,
+        X: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        max_cells: int | None,
+        kept: FloatArray | None,
+    ) -> None:
+        """Learn on the present scale; if anything fails, nothing has changed."""
+        X = X / self.scale
+        check_more_ranges(self.online.freeze(), X)
+        self._before = _Before(self.n_rows, self._numbers, self._kept, self._fit)
+        try:
+            leaf = self.online.extend(X, max_cells)
+            self._number_new_cells()
+            self._ridge.append(leaf, self._cells(leaf), Y, weight, self._n_cells)
+            self._fit, self._kept = self._ridge.fit(), kept
+        except BaseException:
+            self.rollback()
+            raise
 
-        cells, s, k = self._rows[1][: self._n], self.sample_weight[n:], self._n - n
-        self._L, self._Z = _room(self._L, self._n), _room(self._Z.T, self._n, 0).T
-        K = np.empty((k, self._n))
-        matches_between(cells[n:], cells, K)
-        K /= cells.shape[1]
-        cross = K[:, :n].copy()
-        solve_lower(self._L, n, cross)
-        rest = K[:, n:] - cross @ cross.T
-        rest.flat[:: k + 1] += self._alpha / s
-        corner = linalg.cholesky(rest, lower=True, overwrite_a=True)
-        self._L[n : self._n, :n], self._L[n : self._n, n : self._n] = cross, corner
-        right = np.hstack([self.Y[n:] - self._offset, np.ones((k, 1))])
-        right -= cross @ self._Z[:, :n].T
-        self._Z[:, n : self._n] = linalg.solve_triangular(corner, right, lower=True).T
+    def _restarted(
+        self, X: FloatArray, Y: FloatArray, weight: FloatArray, max_cells: int | None
+    ) -> ExactStream:
+        """Return a stream on the scale of its rows, with all rows learnt again.
 
-    def _solve_upper(self, B: FloatArray) -> FloatArray:
-        from mondrian_kernel._kernels.bordered import solve_upper
+        ``X`` are all rows, ``Y`` and ``weight`` only those of the new ones.
+        """
+        Y = np.concatenate([self._ridge.Y, Y])
+        weight = np.concatenate([self._ridge.weight, weight])
+        n, n_equal = last_build(_n_unequal(X)), X.shape[0] - _n_unequal(X)
+        some = np.concatenate([[0], np.arange(n_equal + 1, n_equal + n)])
+        new = ExactStream.begin(
+            Y.shape[1],
+            X.shape[1],
+            self.online.freeze().n_trees,
+            self.online.lifetime,
+            self.alpha,
+            dim_scale(self._scale_rule, X[some], weight[some]),
+            self.online.seed,
+        )
+        new._scale_rule = self._scale_rule
+        new._learn(X, Y, weight, max_cells, None if n >= WARM_UP else X)
+        new._before = None
+        return new
 
-        B = np.ascontiguousarray(B)
-        solve_upper(self._L, self._n, B)
-        return B
+    def _new_ridge(self, leaf: IntArray, Y: FloatArray, weight: FloatArray) -> ExactRidge:
+        value = np.sqrt(self._level_weights / leaf.shape[1])
+        cells = self._cells(leaf)
+        return ExactRidge(leaf, cells, Y, weight, self._n_cells, value, self.alpha)
 
-    def _append_primal(self, n: int) -> None:
-        C, old = self._n_cells, self._n_inverse
-        Phi, s = self._Phi(n), self.sample_weight[n:]
-        self._R = _room(self._R, C)
-        fresh = np.arange(old, C)
-        self._R[fresh, fresh] = 1.0 / self._alpha
-        self._n_inverse = C
-        R = self._R[:C, :C]
-        RPhi = (Phi @ R).T
-        inner = Phi @ RPhi
-        inner.flat[:: s.size + 1] += 1.0 / s
-        L = linalg.cholesky(inner, lower=True, overwrite_a=True)
-        V = linalg.solve_triangular(L, RPhi.T, lower=True)
-        R -= V.T @ V
-        self._log_det += (C - old) * np.log(self._alpha)
-        self._log_det += 2.0 * float(np.log(np.diagonal(L)).sum()) + float(np.log(s).sum())
+    def _fitted(self) -> ExactFit:
+        if self._fit is None:
+            self._fit = self._ridge.fit()
+        return self._fit
+
+    @property
+    def _n_cells(self) -> int:
+        """Number of cells of all levels."""
+        return int(self.online.n_cells[: self._level_weights.size].sum())
+
+    def _levels(self) -> Levels:
+        return online_levels(self.online, slice(self._level_weights.size), self._level_weights)
+
+    def _number_new_cells(self) -> None:
+        begin, numbers = sum(old.size for old in self._numbers), []
+        for old, n in zip(self._numbers, self.online.n_cells.tolist(), strict=False):
+            end = begin + n - old.size
+            numbers.append(np.concatenate([old, np.arange(begin, end, dtype=np.int32)]))
+            begin = end
+        self._numbers = numbers
+
+    def _cells(self, leaf: IntArray) -> IntArray:
+        """Return the numbers of the cells of rows, (n, L·M), level after level."""
+        columns = zip(self._numbers, self.online.column, strict=False)
+        return np.hstack([numbers[column[leaf]] for numbers, column in columns])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return arrays, plain Python and :class:`Trees`; the factor is made anew from the rows."""
+        online, ridge = self.online, self._ridge
+        return {
+            "trees": (online.freeze(), online.seed, online.rungs, online.column, online.stop),
+            "level_weights": self._level_weights,
+            "rows": (ridge.leaf, ridge.Y, ridge.weight),
+            "scale": self.scale,
+            "relevance": self.relevance,
+            "alpha": self.alpha,
+            "scale_rule": self._scale_rule,
+            "kept": self._kept,
+            "numbers": self._numbers,
+            "fit": None if self._fit is None else tuple(self._fit),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.online = OnlineTrees.from_trees(*state["trees"])
+        self.scale, self.relevance = state["scale"], state["relevance"]
+        self.alpha = state["alpha"]
+        self._level_weights, self._scale_rule = state["level_weights"], state["scale_rule"]
+        self._kept, self._numbers = state["kept"], state["numbers"]
+        self._ridge = self._new_ridge(*state["rows"])
+        self._fit = None if state["fit"] is None else ExactFit(*state["fit"])
+        self._before = None
 
 
-def _put(a: NDArray[Any], n: int, new: NDArray[Any]) -> NDArray[Any]:
-    """Put rows behind the first ``n`` of an array, which is made longer by doubling."""
-    if n + new.shape[0] > a.shape[0]:
-        a = np.concatenate([a[:n], np.empty((n + 2 * new.shape[0], *a.shape[1:]), a.dtype)])
-    a[n : n + new.shape[0]] = new
-    return a
-
-
-def _room(a: FloatArray, n: int, axis: int | None = None) -> FloatArray:
-    """Return an array with room for ``n`` in both axes or in one; it grows by doubling."""
-    if n <= a.shape[0]:
-        return a
-    size = max(n, 2 * a.shape[0])
-    b = np.zeros((size, size if axis is None else a.shape[1]))
-    b[: a.shape[0], : a.shape[1]] = a
-    return b
-
-
-class ExactStream: ...
+def _n_unequal(rows: FloatArray) -> int:
+    """Return the number of rows, with leading rows that are all equal counted as one."""
+    differs = (rows != rows[:1]).any(axis=1)
+    if not differs.any():
+        return min(len(rows), 1)
+    return len(rows) - int(differs.argmax()) + 1

@@ -1,156 +1,132 @@
-"""A stream of rows: trees that grow, a learner at each width, and the width that does best."""
+"""A stream of rows, which are learnt once and forgotten; its scale comes from the first rows."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.relevance import is_learnt, learn_relevance
 from mondrian_kernel._model.scaling import dim_scale
-from mondrian_kernel._online.cell_learner import Lessons, kernels
-from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.means import Means
-from mondrian_kernel._trees.checks import check_more_ranges
+from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
+from mondrian_kernel._settings import (
+    FIRST_RUNGS,
+    RELEVANCE_AT,
+    RELEVANCE_ROWS,
+    STREAM_WINDOW,
+    WARM_UP,
+)
+from mondrian_kernel._trees.checks import check_ranges
+from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
-from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import MondrianFeatures
-
-STREAM_ALPHA = 0.1
-WARM_UP = 1024
-# Rows after which it is learnt how much each dim counts, and how many of them are looked at.
-RELEVANCE_AT, _RELEVANCE_ROWS = 4096, 400
-WINDOW = 1024
-# Times the inverse of the sum of the standard deviations of the dims.
-FIRST_RUNGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-# Rungs above the best that are looked at.
-ABOVE = 2
-
-_Rows = tuple[FloatArray, FloatArray, FloatArray]
+from mondrian_kernel._typing import FloatArray
 
 
-@dataclass(eq=False)
-class Stream:
-    r"""What was learnt from the rows of a stream, which are taken once and forgotten: mutable.
+@dataclass(frozen=True, eq=False)
+class Start:
+    """State after the leading rows, which are all equal: it does not depend on the scale."""
 
-    *Width.* Where no lifetime is given a ladder of at most five lives on the same trees, each twice
-    the one below, with a learner on each. A row costs what it costs at the top, where it is put
-    into the trees, and O(M) for each rung. The rung that predicts is the one with the least loss on
-    rows that it had not learnt from yet: their mean, and after 1024 rows one that forgets, over
-    about 1024 rows. Whenever 1024 rows have come and the top rung is the best, the ladder climbs:
-    the trees get twice their lifetime (see :meth:`OnlineTrees.deeper`), the new top rung starts
-    with the weights of the one below, and the lowest of six rungs is dropped; not any more,
-    however, when there are ``max_cells`` cells. And when the best is three rungs or more below the
-    top, the top is dropped: its many cells, which take the time and the memory, are of no use, and
-    the trees are as if they had never been run so far (:meth:`OnlineTrees.shallower`).
+    n_rows: int
+    learner: Learner
+    error: float
 
-    *Scale.* Trees need inputs on a scale that stays. If it is to be taken from the rows, or the
-    ladder is, the first 1024 rows are kept. At 1, 4, 16, 64, 256 and 1024 rows both are taken anew
-    from all rows so far, which are then learnt again from the beginning; then both stand and the
-    rows are forgotten. If it is to be learnt how much each dim counts, the rows are kept until
-    there are 4096; it is learnt from these, and counts from then on if it makes them come out
-    better, each before it is learnt from.
 
-    What is learnt depends on the rows in their order and, as long as no rung is put on or dropped,
-    not on how they are split into batches. Rungs change at the end of a batch, of a part of 1024
-    rows if the batch is larger.
+class Stream(ScaledStream):
+    r"""A stream that takes its scale and its first widths from the first rows: mutable.
 
-    Parameters
+    The trees need inputs on a fixed scale. If the scale or the widths are to be taken from the
+    rows, the first 1024 rows are kept. At 1, 4, 16, 64, 256 and 1024 rows scale and widths are
+    computed from all rows so far, and these are learnt again from the beginning. After that the
+    scale stays and the rows are forgotten. Leading rows that are all equal count as one row,
+    because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
+    is learnt from these, and used if it lowers the error on unseen rows.
+
+    The result depends on the rows and their order. It does not depend on how they are split into
+    batches as long as no width is added or dropped.
+
+    Build it with :meth:`begin` or :meth:`after`. See :class:`ScaledStream` for the widths.
+
+    Attributes
     ----------
-    blank : Filter or Means
-        A learner that has seen nothing.
-    lifetime : float or None
-        Lifetime, or None for a ladder.
-    scale_rule : "std" or ndarray of shape (D,)
-        What inputs are divided by: their standard deviation, or these numbers.
-    learns_relevance : bool
-        Whether it is to be learnt how much each of them counts.
-    seed : int
-        Seed of the trees.
-    trees, column, stop, rungs
-        As of :class:`OnlineTrees`.
-    learners : list
-        A learner for each rung.
-    error : ndarray of shape (R,)
-        Running mean of the loss at each rung.
-    relevance : ndarray of shape (D,)
-        How much each dim counts.
-    scale : ndarray of shape (D,)
-        What inputs are divided by at present: their scale over their relevance.
     kept : tuple of ndarrays or None
-        Rows, targets and weights while the scale may change: the first ``n_rows`` of each, which
-        are followed by room for more.
-    n_rows : int
-        Number of rows learnt from.
+        While the scale may change: the first row and all rows after :attr:`start`, with their
+        targets and weights, followed by room for more.
+    start : Start or None
+        State after the leading equal rows; None while all rows are equal or none has come.
+    scale_rule : "std" or ndarray of shape (D,)
+        How the scale is found: as standard deviations, or given.
+    learns_relevance : bool
+        Whether the relevance of columns is to be learnt.
     """
 
-    blank: Filter | Means
-    lifetime: float | None
-    scale_rule: Any
-    learns_relevance: bool
-    seed: int
-    trees: Trees
-    column: IntArray
-    stop: FloatArray
-    rungs: FloatArray
-    learners: list[Any]
-    error: FloatArray
-    relevance: FloatArray
-    scale: FloatArray
-    kept: _Rows | None
-    n_rows: int = 0
+    _state = (*ScaledStream._state, "kept", "start", "scale_rule", "learns_relevance")
+    kept: Rows | None = None
+    start: Start | None = None
+    scale_rule: Any = None
+    learns_relevance: bool = False
 
     @classmethod
     def begin(
         cls,
-        blank: Filter | Means,
-        n_dims: int,
+        learner: Learner,
+        n_columns: int,
         n_trees: int,
         lifetime: float | str,
         scale: Any,
         relevance: str,
         seed: int,
     ) -> Stream:
-        """Return a stream that has seen nothing; lifetime, scale and relevance as of a model."""
+        """Return a stream without rows.
+
+        Parameters
+        ----------
+        learner : Filter or Means
+            A learner without rows.
+        n_columns, n_trees : int
+            Number of input columns and of trees.
+        lifetime : float or "auto"
+            Lifetime, or "auto" for several widths.
+        scale, relevance
+            Parameters of the estimator.
+        seed : int
+            Seed of the trees.
+
+        Returns
+        -------
+        stream : Stream
+            The stream.
+        """
         auto = isinstance(lifetime, str)
-        rule: Any = scale
-        if not isinstance(scale, str):
-            rule = dim_scale(scale, np.empty((1, n_dims)), None)
-        learns_relevance = is_learnt(relevance, lifetime, scale)
-        warms_up = auto or isinstance(rule, str) or learns_relevance
-        kept = (np.empty((0, n_dims)), np.empty((0, blank.n_outputs)), np.empty(0))
-        trees = OnlineTrees.empty(n_dims, n_trees, 1.0 if auto else float(lifetime), seed)
-        return cls(
-            blank, None if auto else float(lifetime), rule, learns_relevance, seed, trees.freeze(),
-            trees.column, trees.stop, trees.rungs, [blank.fresh()], np.zeros(1), np.ones(n_dims),
-            np.ones(n_dims) if isinstance(rule, str) else rule, kept if warms_up else None,
-        )  # fmt: skip
+        rungs = np.array(FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
+        online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
+        learners: list[Learner] = [learner.fresh() for _ in rungs]
+        ones = np.ones(n_columns)
+        given = ones if isinstance(scale, str) else dim_scale(scale, ones[None], None)
+        stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
+        stream.scale_rule = scale if isinstance(scale, str) else given
+        stream.learns_relevance = is_learnt(relevance, lifetime, scale)
+        if auto or isinstance(scale, str) or stream.learns_relevance:
+            stream.kept = (np.empty((0, n_columns)), np.empty((0, learner.n_outputs)), np.empty(0))
+        return stream
 
     @classmethod
-    def after(
-        cls,
-        learner: Filter | Means,
-        online: OnlineTrees,
-        scale: FloatArray,
-        relevance: FloatArray,
-    ) -> Stream:
-        """Return a stream that goes on from a learner at the first rung of trees, at its lifetime.
+    def after(cls, model: FittedModel, learner: Learner) -> Stream:
+        """Return a stream that continues a fit, at all its levels and at its scale.
 
-        The trees may have run further than that; rungs without a learner are of no use to it.
+        ``learner`` is ``Filter.after(model, ...)`` or ``Means.after(model, ...)``. The trees are
+        copied; the model stays as it is.
         """
-        return cls(
-            learner.fresh(), float(online.rungs[0]), scale, False, online.seed, online.snapshot(),
-            online.column.copy(), online.stop.copy(),
-            online.rungs, [learner], np.zeros(1), relevance, scale, None, online.n_rows,
-        )  # fmt: skip
+        online = continue_trees(model.trees, model.levels, model.seed)
+        weights, columns = model.levels.weights, (model.scale, model.relevance)
+        return cls([learner], online, weights, *columns, changes_widths=False)
 
     def learn(
-        self, X: FloatArray, Y: FloatArray, sample_weight: FloatArray, max_cells: int | None
+        self, X: FloatArray, Y: FloatArray, weight: FloatArray, max_cells: int | None
     ) -> Stream:
-        """Learn from rows, all of them or, if anything fails, none.
+        """Learn from all rows of a batch or, if anything fails, from none.
 
         Parameters
         ----------
@@ -158,7 +134,7 @@ class Stream:
             Rows, not scaled.
         Y : ndarray of shape (n, K)
             Targets.
-        sample_weight : ndarray of shape (n,)
+        weight : ndarray of shape (n,)
             Positive weights.
         max_cells : int or None
             Bound on the number of cells of all trees.
@@ -166,202 +142,132 @@ class Stream:
         Returns
         -------
         stream : Stream
-            This one or, if the batch goes past a row where it was to be changed as a whole, a copy
-            that was.
+            This stream, changed; or, for a large batch and where the scale changes, another one,
+            while this one stays as it was.
         """
-        self.__dict__.pop("_before", None)  # the batch before is not to be taken back any more
-        n, rows = X.shape[0], (X, Y, sample_weight)
-        kept, after = self.kept, self.n_rows + n
-        if n <= WINDOW and (kept is None or self._build_at(after) == self._build_at(self.n_rows)):
-            for all_rows, part in zip(kept or (), rows, strict=kept is not None):
-                all_rows[self.n_rows : after] = part
-            self._take(rows, max_cells)
-            return self
-        if kept is None:
-            new = copy.deepcopy(self)
-            new._take_parts(rows, max_cells)
-            return new
-        return self._again(_joined(_part(kept, 0, self.n_rows), rows), max_cells)
+        self._before = None  # the batch before this one can no longer be rolled back
+        rows = X, Y, weight
+        if X.shape[0] <= STREAM_WINDOW:
+            if self.kept is None:
+                self.learn_batch(rows, max_cells)
+                return self
+            if self._keeps_its_scale(X):
+                self._keep(rows)
+                self.learn_batch(rows, max_cells)
+                return self
+        new = copy.deepcopy(self)
+        if new.kept is not None:
+            return new._learn_first_rows(rows, max_cells)
+        new.learn_parts(rows, max_cells)
+        return new
 
-    def rollback(self) -> None:
-        """Take back the last batch of at most 1024 rows; a second time nothing happens."""
-        before = self.__dict__.pop("_before", None)
-        if before is None:
-            return
-        online, n_rows, lessons, state = before
-        lessons.rollback()
-        online.rollback(n_rows)
-        self._show(online, _lessons=lessons, **state)
+    def _n_kept(self, n_more: int = 0) -> int:
+        """Return the number of rows that are kept, leading equal rows as one."""
+        if self.start is None:
+            return min(self.n_rows, 1)
+        return self.n_rows - self.start.n_rows + 1 + n_more
 
     def _build_at(self, n_rows: int) -> int:
-        """Return how many of the rows the stream is as a whole made of."""
+        """Return how many of the kept rows scale, widths and relevance are computed from."""
         if self.learns_relevance and n_rows >= RELEVANCE_AT:
             return RELEVANCE_AT
         return last_build(n_rows)
 
-    @property
-    def best(self) -> int:
-        """The rung that predicts."""
-        return int(self.error.argmin())
+    def _keeps_its_scale(self, X: FloatArray) -> bool:
+        """Whether the rows can be learnt on the present scale and at the present widths."""
+        assert self.kept is not None
+        if self.start is None:
+            return self.n_rows > 0 and bool((self.kept[0][0] == X).all())
+        return self._build_at(self._n_kept(X.shape[0])) == self._build_at(self._n_kept())
 
-    @property
-    def learner(self) -> Any:
-        """The learner that predicts."""
-        return self.learners[self.best]
+    def _keep(self, rows: Rows) -> None:
+        """Copy rows behind those that are kept; there is room."""
+        assert self.kept is not None
+        if self.start is not None:
+            n = self._n_kept()
+            for kept, part in zip(self.kept, rows, strict=True):
+                kept[n : n + part.shape[0]] = part
 
-    @property
-    def online(self) -> OnlineTrees:
-        """The trees, growing."""
-        online: OnlineTrees | None = self.__dict__.get("_online")
-        if online is None:
-            online = OnlineTrees.from_trees(
-                self.trees, self.seed, self.rungs, self.column, self.stop
-            )
-            self._show(online)
-        return online
-
-    def _show(self, online: OnlineTrees, **state: Any) -> None:
-        """Set the fields to the present state, all at once."""
-        self.__dict__.update(
-            _online=online, trees=online.freeze(), column=online.column, stop=online.stop,
-            rungs=online.rungs, **state,
-        )  # fmt: skip
-
-    def _again(self, rows: _Rows, max_cells: int | None) -> Stream:
-        """Return a stream that has learnt all rows from the beginning, on their own scale.
-
-        It keeps them if scale and ladder are to be taken anew.
-        """
-        n, n_first = rows[0].shape[0], last_build(rows[0].shape[0])
-        if n_first > last_build(self.n_rows):
-            X, _, sample_weight = first = _part(rows, 0, n_first)
-            scale = dim_scale(self.scale_rule, X, sample_weight)
-            new = self._restarted(first, scale, np.ones(X.shape[1]), max_cells)
-        else:
-            new = copy.deepcopy(self)
-        learns = self.learns_relevance
-        if learns and n >= RELEVANCE_AT:
-            first = _part(rows, 0, RELEVANCE_AT)
-            new._take_parts(_part(first, new.n_rows, None), max_cells)
-            other = new._with_relevance(first, max_cells)
+    def _learn_first_rows(self, rows: Rows, max_cells: int | None) -> Stream:
+        """Learn from rows while the scale may change; return the stream that has done so."""
+        assert self.kept is not None
+        first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
+        n_before = self._n_kept()
+        if self.start is None:
+            differs = (rows[0] != first[0]).any(axis=1)
+            n_equal = int(differs.argmax()) if differs.any() else differs.size
+            self.learn_parts(take_rows(rows, 0, n_equal), max_cells)
+            self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
+            if n_equal == differs.size:
+                return self
+            learner = copy.deepcopy(self.learners[0])
+            self.start = Start(self.n_rows, learner, float(self.error[0]))
+        rows = _joined(take_rows(self.kept, 0, n_before), rows)
+        n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
+        if n_first > last_build(n_before):
+            X, _, weight = some = take_rows(rows, 0, n_first)
+            scale = dim_scale(self.scale_rule, X, weight)
+            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
+        if self.learns_relevance and n >= RELEVANCE_AT:
+            some = take_rows(rows, 0, RELEVANCE_AT)
+            new.learn_parts(take_rows(some, new._n_kept(), None), max_cells)
+            other = new._with_relevance(some, max_cells)
             new = other if other.error.min() < new.error.min() else new
-        new._take_parts(_part(rows, new.n_rows, None), max_cells)
-        warm = n >= (RELEVANCE_AT if learns else WARM_UP)
-        new.kept = None if warm else _with_room(rows, 4 * n_first)
+        new.learn_parts(take_rows(rows, new._n_kept(), None), max_cells)
+        done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
+        new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
 
-    def _with_relevance(self, rows: _Rows, max_cells: int | None) -> Stream:
-        """Return a stream that has learnt how much each dim counts, and then these rows."""
-        X, Y, sample_weight = rows
-        scale = dim_scale(self.scale_rule, X, sample_weight)
-        relevance = learn_relevance(X / scale, Y, sample_weight, self.seed, _RELEVANCE_ROWS)
+    def _with_relevance(self, rows: Rows, max_cells: int | None) -> Stream:
+        """Return a stream that learns the relevance of columns from rows, then the rows."""
+        X, Y, weight = rows
+        scale, seed = dim_scale(self.scale_rule, X, weight), self.online.seed
+        relevance = learn_relevance(X / scale, Y, weight, seed, RELEVANCE_ROWS)
         return self._restarted(rows, scale, relevance, max_cells)
 
     def _restarted(
-        self,
-        rows: _Rows,
-        scale: FloatArray,
-        relevance: FloatArray,
-        max_cells: int | None,
+        self, rows: Rows, scale: FloatArray, relevance: FloatArray, max_cells: int | None
     ) -> Stream:
-        """Return a stream on this scale that has learnt these rows and nothing else."""
-        X, scale, rungs = rows[0], scale / relevance, np.array([self.lifetime])
-        if self.lifetime is None:
-            spread = (X / scale).std(axis=0).sum()
-            rungs = FIRST_RUNGS / (spread if spread > 0 else 1.0)
-        new = replace(
-            self, learners=[self.blank.fresh() for _ in rungs], error=np.zeros(rungs.size),
-            relevance=relevance, scale=scale, kept=None, n_rows=0,
-        )  # fmt: skip
-        room = 2 * self.trees.time.size
-        new._show(
-            OnlineTrees.empty(
-                X.shape[1], self.trees.n_trees, float(rungs[-1]), self.seed, rungs, room=room
-            )
+        """Return a stream on another scale that has learnt the kept rows ``rows`` again."""
+        assert self.start is not None
+        X, scale, start = rows[0], scale / relevance, self.start
+        X = X / scale
+        check_ranges(X)
+        rungs = self.online.rungs
+        if self.changes_widths:
+            with np.errstate(over="ignore"):
+                spread = X.std(axis=0).sum()
+            rungs = np.array(FIRST_RUNGS) / (spread if 0 < spread < np.inf else 1.0)
+        old = self.online.freeze()
+        online = OnlineTrees.empty(
+            X.shape[1], old.n_trees, float(rungs[-1]), self.online.seed, rungs
         )
-        new._take_parts(rows, max_cells)
+        online.extend(X[:1], max_cells)
+        equal = online.snapshot()
+        equal.count[:] = start.n_rows
+        online = OnlineTrees.from_trees(
+            equal, online.seed, rungs, online.column, online.stop, room=2 * old.time.size
+        )
+        learners = [copy.deepcopy(start.learner) for _ in rungs]
+        new = Stream(learners, online, self.level_weights, scale, relevance, self.changes_widths)
+        new.start, new.error = start, np.full(rungs.size, start.error)
+        new.scale_rule, new.learns_relevance = self.scale_rule, self.learns_relevance
+        new.learn_parts(take_rows(rows, 1, None), max_cells)
         return new
-
-    def _take_parts(self, rows: _Rows, max_cells: int | None) -> None:
-        for begin in range(0, rows[0].shape[0], WINDOW):
-            self._take(_part(rows, begin, begin + WINDOW), max_cells)
-
-    def _take(self, rows: _Rows, max_cells: int | None) -> None:
-        """Learn from rows; if anything fails, nothing has changed."""
-        X, Y, sample_weight = rows
-        X = X / self.scale
-        check_more_ranges(self.trees, X)
-        online, error, n_before = self.online, self.error.copy(), self.n_rows
-        lessons = self.__dict__.get("_lessons")
-        if lessons is None:
-            lessons = Lessons(self.learners)
-        lessons.commit()
-        state = {"error": self.error, "n_rows": n_before, "learners": self.learners}
-        self._before = online, online.n_rows, lessons, state
-        try:
-            leaf = online.extend(X, max_cells)
-            losses = lessons.teach(
-                leaf, online.column, online.n_cells.tolist(), online.origin, Y, sample_weight
-            )
-            kernels().forget(losses, n_before, WINDOW, error)
-            n_rows = n_before + leaf.shape[0]
-            new = {"error": error, "n_rows": n_rows, "_lessons": lessons}
-            if self.lifetime is None and n_rows // WINDOW > n_before // WINDOW:
-                online, changes = _moved(online, self.learners, error, max_cells)
-                new |= changes
-            self._show(online, **new)
-        except BaseException:
-            self.rollback()
-            raise
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def last_build(n_rows: int) -> int:
-    """Return how many of the rows scale and ladder are taken from: a power of four, or 0."""
+    """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
 
 
-def rows_per_cell(features: MondrianFeatures) -> FloatArray:
-    """Count the rows in each cell, (C,)."""
-    trees, column = features.trees_, features.levels_.column[0]
-    top = trees.top_nodes(column)
-    counts = np.zeros(features.n_cells_)
-    counts[column[top]] = trees.count[top]
-    return counts
+def _joined(a: Rows, b: Rows) -> Rows:
+    X, Y, weight = (np.concatenate(parts) for parts in zip(a, b, strict=True))
+    return X, Y, weight
 
 
-def _moved(
-    online: OnlineTrees, learners: list[Any], error: FloatArray, max_cells: int | None
-) -> tuple[OnlineTrees, dict[str, Any]]:
-    """Put a rung above the top where that is the best, drop it where it is far from the best.
-
-    Returns the trees and what changes.
-    """
-    top, best = len(learners) - 1, int(error.argmin())
-    full = max_cells is not None and online.n_cells[top] >= max_cells
-    if best == top and not full:
-        online = online.deeper(2.0 * online.lifetime, FIRST_RUNGS.size)
-        learners = [*learners, copy.deepcopy(learners[top])][-FIRST_RUNGS.size :]
-        error = np.append(error, error[top])[-FIRST_RUNGS.size :]
-    elif best < top - ABOVE:
-        online, learners, error = online.shallower(), learners[:top], error[:top].copy()
-    else:
-        return online, {}
-    return online, {"learners": learners, "error": error, "_lessons": Lessons(learners)}
-
-
-def _joined(a: _Rows, b: _Rows) -> Any:
-    return tuple(np.concatenate(parts) for parts in zip(a, b, strict=True))
-
-
-def _with_room(rows: _Rows, n: int) -> Any:
+def _with_room(rows: Rows, n: int) -> Rows:
     """Copy rows to arrays of n rows."""
-    return tuple(
-        np.concatenate([part, np.zeros((n - part.shape[0], *part.shape[1:]))]) for part in rows
-    )
-
-
-def _part(rows: _Rows, begin: int, end: int | None) -> Any:
-    return tuple(part[begin:end] for part in rows)
+    n_more = n - rows[0].shape[0]
+    X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
+    return X, Y, weight

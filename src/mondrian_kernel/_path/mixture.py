@@ -33,6 +33,13 @@ class WidthMixture:
     weights: FloatArray
     models: list[Any]
 
+    def check(self) -> None:
+        """Raise ValueError unless there is a positive weight for each model, with the sum 1."""
+        if self.weights.shape != (len(self.models),) or not (self.weights > 0).all():
+            raise ValueError("There is not one positive weight for each model.")
+        if not np.isclose(self.weights.sum(), 1.0):
+            raise ValueError(f"The weights have the sum {self.weights.sum()}.")
+
     def mean(self, X: ArrayLike) -> FloatArray:
         """Mean of y at rows."""
         return self._averaged([model.predict(X) for model in self.models])

@@ -61,6 +61,19 @@ class RidgeRows:
             n_jobs=self.trees.n_jobs,
         )
 
+    def check(self) -> None:
+        """Raise ValueError unless these can be rows of the trees."""
+        self.trees.trees_.check_leaves(self.leaf)
+        n_rows, weight = self.leaf.shape[0], self.sample_weight
+        if self.y.shape != (n_rows, self.offset.size) or self.offset.ndim != 1 or n_rows == 0:
+            raise ValueError(f"y has the shape {self.y.shape}, but there are {n_rows} rows.")
+        if not (np.isfinite(self.y).all() and np.isfinite(self.offset).all()):
+            raise ValueError("A target is not a finite number.")
+        if weight is not None and (
+            weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight > 0)).all()
+        ):
+            raise ValueError("The weights of the rows are not positive numbers.")
+
     def fit(self, lifetime: float, alpha: float) -> Fit:
         """Fit ridge regression."""
         fit = solve(self.operator(lifetime), self.y, alpha)
@@ -78,6 +91,16 @@ class SgdWeights:
     coef: FloatArray
     intercept: FloatArray
     classes: NDArray[Any] | None
+
+    def check(self) -> None:
+        """Raise ValueError unless these can be weights of the cells."""
+        n_scores = self.intercept.size
+        if self.intercept.ndim != 1 or self.coef.shape != (self.trees.n_cells_, n_scores):
+            raise ValueError(f"The weights have the shape {self.coef.shape}.")
+        if self.classes is not None and self.classes.shape != (max(n_scores, 2),):
+            raise ValueError(f"There are {n_scores} scores of {self.classes.size} classes.")
+        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
+            raise ValueError("A weight is not a finite number.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -286,6 +309,29 @@ class LifetimePath:
         from mondrian_kernel._path.posterior import lifetime_posterior
 
         return lifetime_posterior(self, prior, alpha=alpha, evidence=evidence)
+
+    def check(self) -> None:
+        """Raise ValueError unless the curves are those of the lifetimes and alphas."""
+        L, A = self.lifetimes.size, self.alphas.size
+        for name, values, shape in [
+            ("lifetimes", self.lifetimes, (L,)),
+            ("n_cells", self.n_cells, (L,)),
+            ("alphas", self.alphas, (A,)),
+            *((name, values, (L, A)) for name, values in self.curves.items()),
+        ]:
+            if values.shape != shape or 0 in shape:
+                raise ValueError(f"{name} has the shape {values.shape}, not {shape}.")
+        end = np.inf if self.model is None else self.model.trees.lifetime_
+        rising = (np.diff(self.lifetimes) >= 0).all() and (np.diff(self.alphas) > 0).all()
+        if not rising or not 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= end:
+            raise ValueError("Lifetimes or alphas are out of order or out of range.")
+        least = self.alphas[0] >= 0 if self.model is None else self.alphas[0] > 0
+        if not (least and np.isfinite(self.alphas[-1]) and 0 <= self.slack < np.inf):
+            raise ValueError("An alpha or the slack is out of range.")
+        if self.solver is not None and self.solver.shape != (L,):
+            raise ValueError(f"solver has the shape {self.solver.shape}.")
+        if not any(name in self.curves for name in _CURVES.get(self.criterion, ())):
+            raise ValueError(f"There is no curve of the criterion {self.criterion!r}.")
 
     def _fitted(self) -> RidgeRows | SgdWeights:
         if self.model is None:

@@ -26,6 +26,14 @@ def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -
     return rows
 
 
+def check_columns(estimator: Any, n_columns: int) -> None:
+    """Raise ValueError unless a fitted estimator has ``n_columns`` columns, named or not."""
+    names = getattr(estimator, "feature_names_in_", None)
+    named = names is None or (isinstance(names, np.ndarray) and names.shape == (n_columns,))
+    if estimator.n_features_in_ != n_columns or not named:
+        raise ValueError(f"The trees have {n_columns} columns, but the rows have others.")
+
+
 def check_ranges(rows: FloatArray) -> None:
     """Raise ValueError if the range of a column, or their sum, overflows."""
     with np.errstate(over="ignore"):

@@ -71,6 +71,8 @@ class Levels:
     @cached_property
     def offset(self) -> NDArray[np.int64]:
         """First feature of each level, and last the number of all features, (L + 1,)."""
+        if self.n_levels == 1:  # a record of a stream is made for every row
+            return np.array([0, self.per_tree.sum()])
         return np.concatenate([[0], np.cumsum(self.per_tree.sum(axis=1))])
 
     @property
@@ -132,7 +134,7 @@ class Levels:
             self.lifetimes, self.column, self.per_tree, strict=True
         ):
             cut = (trees.time <= lifetime) & np.isfinite(trees.time)
-            if ((column < 0) != cut).any():
+            if (column < -1).any() or ((column < 0) != cut).any():
                 raise ValueError("Cells and cuts of a level disagree.")
             inside = np.flatnonzero((column >= 0) & (trees.parent >= 0))
             parent = column[trees.parent[inside]]
@@ -140,7 +142,7 @@ class Levels:
                 raise ValueError("A node lies in another cell than its parent.")
             roots = trees.root[trees.root >= 0]
             top = np.concatenate([roots[column[roots] >= 0], inside[parent < 0]])
-            if not np.array_equal(np.sort(column[top]), np.arange(per_tree.sum())):
+            if not np.array_equal(np.sort(column[top]), np.arange(top.size)):
                 raise ValueError("The cells of a level are not numbered one by one.")
             if not np.array_equal(np.bincount(trees.tree[top], minlength=n_trees), per_tree):
                 raise ValueError("The number of cells of a tree is wrong.")

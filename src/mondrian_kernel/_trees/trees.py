@@ -159,7 +159,8 @@ class Trees:
         child, above = np.concatenate([left, right]), np.concatenate([cut, cut])
         _require(_in_range(self.root, 0, n - 1), "roots out of range")
         _require(_in_range(child, 0, n - 1), "children out of range")
-        _require((self.right[is_leaf] < 0).all(), "a node with one child")
+        none = (self.left[is_leaf] == -1) & (self.right[is_leaf] == -1)
+        _require(none.all(), "a node with one child")
         _require((self.parent[self.root] == -1).all(), "a root with a parent")
         one_parent = (self.parent[child] == above).all() and (left != right).all()
         _require(one_parent and n == self.n_trees + child.size, "children of other parents")
@@ -178,6 +179,16 @@ class Trees:
         adds_up = (count >= 0).all() and (count[self.root] >= 1).all()
         adds_up = adds_up and (count[cut] == count[left] + count[right]).all()
         _require(adds_up, "counts that do not add up")
+
+    def check_leaves(self, leaf: IntArray) -> None:
+        """Raise ValueError unless ``leaf`` (N, M) can be the leaf of each row in each tree."""
+        if leaf.ndim != 2 or leaf.shape[1] != self.n_trees:
+            raise ValueError(f"The leaves of the rows have the shape {leaf.shape}.")
+        if not _in_range(leaf, 0, self.time.size - 1):
+            raise ValueError("The leaf of a row is not a node of the trees.")
+        own = self.tree[leaf] == np.arange(self.n_trees)
+        if not (own & (self.left[leaf] < 0)).all():
+            raise ValueError("The leaf of a row is not a leaf of its tree.")
 
     def _check_arrays(self) -> None:
         _require(type(self.lifetime) is float, "a lifetime that is no float")

@@ -63,6 +63,17 @@ class Columns:
             scale += [1.0] if gap else []
         return np.array(scale)
 
+    def check(self) -> None:
+        """Raise ValueError unless there is one of each for every column."""
+        n = len(self.names)
+        shapes = self.medians.shape, self.gaps.shape, self.spreads.shape
+        if len(self.categories) != n or shapes != ((n,),) * 3:
+            raise ValueError(f"There are {n} names of columns, but the rest has {shapes}.")
+        if not np.isfinite(self.medians).all():
+            raise ValueError("A median is not finite.")
+        if not (np.isfinite(self.spreads) & (self.spreads > 0)).all():
+            raise ValueError("A spread is not a positive number.")
+
     def encode(self, table: Table, rows: NDArray[np.intp] | None = None) -> FloatArray:
         """Return a matrix with one column for each of ``encoded_names``.
 

@@ -16,8 +16,8 @@ from mondrian_kernel._settings import (
     PREDICT_BLOCK_ROWS,
     ROWS_AT_ONCE,
     STREAM_BOX_BYTES,
-    TABLE_TREES,
     STREAM_WORK,
+    TABLE_TREES,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.columns import Columns, learn_columns, read_targets, require_variety
@@ -60,6 +60,24 @@ class TableModel:
     n_rows: int
     held_out: dict[str, Any]
     errors: FloatArray | None
+
+    def check(self) -> None:
+        """Raise ValueError unless estimator, task and columns belong together."""
+        kinds: dict[str, Any] = {
+            "regression": MondrianKernelRegressor,
+            "classification": MondrianKernelClassifier,
+        }
+        if self.task not in kinds or not isinstance(self.estimator, kinds[self.task]):
+            raise ValueError(f"The estimator is not one of a {self.task}.")
+        if self.estimator.n_features_in_ != len(self.columns.encoded_names):
+            raise ValueError("The estimator was fitted on other columns.")
+        if self.errors is not None and not (
+            self.errors.ndim == 1
+            and self.errors.size
+            and (np.diff(self.errors) >= 0).all()
+            and 0 <= self.errors[0] <= self.errors[-1] < np.inf
+        ):
+            raise ValueError("The errors do not increase from 0.")
 
     def predict_interval(self, X: FloatArray, coverage: float) -> FloatArray:
         """Return an interval for a new target at each encoded row, of shape (n_rows, 2)."""

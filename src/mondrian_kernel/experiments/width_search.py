@@ -133,7 +133,7 @@ def _descent_path(split: Split, alpha: float, settings: dict[str, Any]) -> Trace
     with warnings.catch_warnings():  # the best lifetime may be the last
         warnings.simplefilter("ignore", UserWarning)
         path = sgd_path(split.X, split.centred, callback=clock, **settings, **options)
-    return clock.trace(split, path, path.validation_loss[:, 0])
+    return clock.trace(split, path, path.curves["validation_loss"][:, 0])
 
 
 def _ridge_path(split: Split, alpha: float, settings: dict[str, Any], *, every_cut: bool) -> Trace:

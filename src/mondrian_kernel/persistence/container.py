@@ -1,4 +1,4 @@
-"""The file: a checksummed prefix, a JSON header and the arrays.
+"""The file: a checksummed prefix, a JSON header and the bytes of arrays.
 
 All numbers are little-endian::
 
@@ -15,19 +15,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
-from typing import Any, NoReturn
+import zlib
+from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE
 from mondrian_kernel.persistence.file_writing import PathLike
 
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
+_WHOLE = ("|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8")
+_DTYPES = {"|b1", *_WHOLE, "<f2", "<f4", "<f8"}
+_LAST_CHARACTER = 0x10FFFF
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be trusted: foreign, damaged, too new or inconsistent."""
+    """A model file that cannot be trusted: foreign, damaged, of another format or inconsistent."""
 
 
 def pack(header: dict[str, Any], chunks: list[bytes]) -> list[bytes]:
@@ -46,15 +55,15 @@ def unpack(data: bytes) -> tuple[dict[str, Any], memoryview]:
     if len(data) < start:
         raise ModelFileError(f"It is truncated: {len(data)} bytes, less than its prefix.")
     _, number, header_length, length = _PREFIX.unpack_from(data)
-    if number > FORMAT:
+    if number != FORMAT:
         raise ModelFileError(
-            f"It has the format number {number}; this version of mondrian_kernel reads numbers up "
-            f"to {FORMAT}. Upgrade mondrian_kernel, or the file is damaged."
+            f"It has the format number {number}, but this version of mondrian_kernel reads "
+            f"{FORMAT}. Use the version that wrote the file, or the file is damaged."
         )
     if len(data) < length:
         raise ModelFileError(f"It is truncated: {len(data)} of {length} bytes.")
-    if len(data) > length or number < 1 or start + header_length > length:
-        raise ModelFileError("It is damaged: its prefix contradicts its length or format.")
+    if len(data) > length or start + header_length > length:
+        raise ModelFileError("It is damaged: its prefix contradicts its length.")
     view = memoryview(data)
     if _digest(view[: _PREFIX.size], view[start:]) != data[_PREFIX.size : start]:
         raise ModelFileError("It is damaged: its checksum does not match its contents.")
@@ -84,3 +93,120 @@ def _digest(*parts: bytes | memoryview) -> bytes:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+class StoredArray(NamedTuple):
+    """What the header says of an array, whose numbers follow each other by column.
+
+    ``dtype``, ``shape`` and ``order`` are those in memory. The file holds ``n_bytes`` bytes: the
+    numbers less ``base``, of the dtype ``packed``, compressed. Text is the numbers of its
+    characters.
+    """
+
+    dtype: str
+    shape: list[int]
+    order: str
+    packed: str
+    base: int
+    n_bytes: int
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return math.prod(self.shape)
+
+    @property
+    def numbers(self) -> np.dtype[Any]:
+        """Dtype of the numbers in memory."""
+        return np.dtype("<u4" if self.dtype.startswith("<U") else self.dtype)
+
+    @property
+    def excess(self) -> int:
+        """Bytes in memory beyond those that the bytes in the file allow."""
+        n_bytes = self.n_items * np.dtype(self.dtype).itemsize
+        return max(0, n_bytes - FILE_EXPANSION * self.n_bytes)
+
+    def check(self) -> None:
+        """Raise ModelFileError unless there can be such an array."""
+        dtype, shape, count = self.dtype, self.shape, (*self.shape, self.n_bytes)
+        if any(type(n) is not int or n < 0 for n in count) or len(shape) > 8:
+            raise ModelFileError(f"An array has the impossible shape {shape} or length.")
+        is_text = dtype.startswith("<U") and dtype.isascii() and 0 < int(dtype[2:]) < 2**28
+        if self.order not in ("C", "F") or not (is_text or dtype in _DTYPES):
+            raise ModelFileError(f"An array has the unknown dtype {dtype!r} or order.")
+        is_smaller = self.packed in _WHOLE and self.numbers.str in _WHOLE
+        is_smaller = is_smaller and np.dtype(self.packed).kind == "u"
+        is_smaller = is_smaller and np.dtype(self.packed).itemsize < self.numbers.itemsize
+        if not is_smaller and (self.packed, self.base) != (self.numbers.str, 0):
+            raise ModelFileError(f"An array of dtype {dtype} has the numbers {self.packed!r}.")
+
+
+def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
+    """Return the arrays of a header, if a body of ``n_bytes`` bytes can hold them.
+
+    An array may have 64 times as many bytes in memory as in the file. What all arrays have beyond
+    may be 16 MiB. So a small file cannot fill the memory.
+    """
+    arrays = [StoredArray(*entry) for entry in entries]
+    for array in arrays:
+        array.check()
+    if sum(array.n_bytes for array in arrays) != n_bytes:
+        raise ModelFileError(f"Its arrays do not have the {n_bytes} bytes that there are.")
+    if sum(array.excess for array in arrays) > FILE_EXPANSION_FREE:
+        raise ModelFileError("Its arrays claim far more memory than the file has bytes.")
+    return arrays
+
+
+def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, bytes]:
+    """Return an array beside others as the header has it, and its bytes.
+
+    Whole numbers are stored less their minimum, in the smallest type. An array that would be too
+    small for :func:`stored_arrays` is not compressed.
+    """
+    value = value.astype(value.dtype.newbyteorder("<"), copy=False)
+    if value.dtype.str not in _DTYPES and not (value.dtype.kind == "U" and value.dtype.itemsize):
+        raise TypeError(f"an array of dtype {value.dtype}")
+    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    # By column: neighbours in a column of leaves or boxes are often equal.
+    flat, base = value.ravel(order="F"), 0
+    if value.dtype.kind == "U":
+        flat = flat.view("<u4")
+    if flat.dtype.kind in "iu" and flat.size:
+        low = flat.min()
+        smallest = np.min_scalar_type(int(flat.max()) - int(low)).newbyteorder("<")
+        if smallest.itemsize < flat.dtype.itemsize:
+            flat, base = (flat - low).astype(smallest), int(low)
+    for level in (-1, 0):
+        chunk = zlib.compress(flat.data, level)
+        shape = list(value.shape)
+        stored = StoredArray(value.dtype.str, shape, order, flat.dtype.str, base, len(chunk))
+        if sum(array.excess for array in [stored, *others]) <= FILE_EXPANSION_FREE:
+            break
+    return stored, chunk
+
+
+def restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
+    """Return an array of a file from its bytes."""
+    numbers, packed = stored.numbers, np.dtype(stored.packed)
+    n = stored.n_items * np.dtype(stored.dtype).itemsize // numbers.itemsize
+    inflate = zlib.decompressobj()
+    raw = inflate.decompress(chunk, n * packed.itemsize + 1)
+    if len(raw) != n * packed.itemsize or not inflate.eof or inflate.unused_data:
+        raise ModelFileError(f"An array of shape {stored.shape} has other bytes.")
+    if stored.dtype == "|b1" and raw.strip(b"\0\1"):
+        raise ModelFileError("An array of truth values holds others than 0 and 1.")
+    flat: NDArray[Any] = np.frombuffer(raw, packed, n)
+    if packed != numbers:
+        if stored.base + int(flat.max()) > np.iinfo(numbers).max:
+            raise ModelFileError(f"Numbers of an array are too large for its dtype {numbers}.")
+        flat = flat.astype(numbers)
+        flat += numbers.type(stored.base)
+    if numbers.str != stored.dtype:
+        if flat.max(initial=0) > _LAST_CHARACTER:
+            raise ModelFileError("An array of text holds an impossible character.")
+        flat = flat.view(stored.dtype)
+    array = flat.reshape(stored.shape, order="F")
+    native = array.dtype.newbyteorder("=")
+    out = np.empty(stored.shape, native, order="C" if stored.order == "C" else "F")
+    out[...] = array
+    return out

@@ -1,48 +1,60 @@
-"""Models as JSON values and arrays, and back, by the plain attributes of known classes.
+"""Models as JSON values and arrays, and back, by the attributes of listed classes.
 
 A JSON value stands for itself, or is an object of one key that says what it is: ``float`` (not
-finite), ``list``, ``tuple``, ``dict``, ``array`` and ``object`` (a number in a table), ``strings``
-(an array of text or objects), ``scalar`` (of numpy) and ``random_state``. What is shared in a
-model has one place in the tables, and is shared again when it is read.
+finite), ``list``, ``tuple``, ``dict``, ``array`` and ``object`` (a number in a table), ``objects``
+(an array of Python values), ``scalar`` (of numpy) and ``random_state``. What is shared in a model
+has one place in the tables, and is shared again when it is read.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-import zlib
-from functools import cached_property
+import types
+import typing
 from importlib import import_module
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from mondrian_kernel.persistence.checks import check
-from mondrian_kernel.persistence.container import ModelFileError
+from mondrian_kernel.persistence.container import (
+    ModelFileError,
+    StoredArray,
+    restore,
+    store,
+    stored_arrays,
+)
 
 CLASSES = {
-    "Cells": "_trees.trees",
     "Columns": "app.columns",
-    "Filter": "_online.filter",
+    "ExactStream": "_online.exact",
+    "Filter": "_online.learners",
+    "FittedModel": "_model.fitted",
+    "Levels": "_trees.levels",
     "LifetimePath": "_path.result",
-    "Means": "_online.means",
-    "MondrianFeatures": "features.transformer",
-    "MondrianForestClassifier": "forest.classifier",
-    "MondrianForestRegressor": "forest.regressor",
+    "Means": "_online.learners",
+    "MondrianFeatures": "features",
+    "MondrianForestClassifier": "forest",
+    "MondrianForestRegressor": "forest",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "RidgeRows": "_path.result",
+    "SgdWeights": "_path.result",
+    "Start": "_online.stream",
     "Stream": "_online.stream",
     "TableModel": "app.table_model",
+    "TrainingRows": "_model.fitted",
     "Trees": "_trees.trees",
     "WidthMixture": "_path.mixture",
 }
-_DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
+# These are checked by the object that holds them, against its trees.
+CHECKED_BY_OWNER = {"Levels", "TrainingRows"}
+# Parameters that belong to a machine and not to a model: they are not saved.
+_MACHINE = {"n_jobs", "verbose"}
 _PLAIN = (bool, int, str, type(None))
-# A byte of a zlib stream holds at most 1032 bytes.
-_RATIO = 1032
 
 
 def cannot_save(where: str, what: str) -> TypeError:
@@ -58,9 +70,9 @@ class Encoder:
 
     def __init__(self) -> None:
         self.objects: list[list[Any]] = []
-        self.arrays: list[list[Any]] = []
+        self.arrays: list[StoredArray] = []
         self.chunks: list[bytes] = []
-        self._seen: dict[int, tuple[Any, dict[str, int]]] = {}  # holds what it has the id of
+        self._seen: dict[int, tuple[Any, dict[str, Any]]] = {}  # holds what it has the id of
 
     def encode(self, value: Any, where: str) -> Any:
         """Return the JSON value that stands for a value; ``where`` names it in errors."""
@@ -85,55 +97,59 @@ class Encoder:
         return self._seen[id(value)][1]
 
     def _array(self, value: NDArray[Any], where: str) -> dict[str, Any]:
-        if value.dtype.kind in "UO":
+        if value.dtype.kind == "O":
             items = value.ravel().tolist()
             if not all(type(item) in (*_PLAIN, float) for item in items):
                 raise cannot_save(where, "an array of objects that are not text")
             codes = [self.encode(item, where) for item in items]
-            return {"strings": [value.dtype.str.lstrip("<>|"), list(value.shape), codes]}
-        value = value.astype(value.dtype.newbyteorder("<"), copy=False)
-        if value.dtype.str not in _DTYPES:
-            raise cannot_save(where, f"an array of dtype {value.dtype}")
-        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        # By column: neighbours in a column of leaves or boxes are often equal.
-        self.chunks.append(zlib.compress(value.tobytes(order="F")))
-        stored = len(self.chunks[-1])
-        self.arrays.append([value.dtype.str, list(value.shape), order, stored])
+            return {"objects": [list(value.shape), codes]}
+        try:
+            entry, chunk = store(value, self.arrays)
+        except TypeError as error:
+            raise cannot_save(where, str(error)) from error
+        self.arrays.append(entry)
+        self.chunks.append(chunk)
         return {"array": len(self.arrays) - 1}
 
     def _object(self, value: Any, where: str) -> dict[str, int]:
         cls = type(value)
-        home = f"mondrian_kernel.{CLASSES.get(cls.__name__)}"
-        if cls.__module__ != home:
+        if cls.__module__ != f"mondrian_kernel.{CLASSES.get(cls.__name__)}":
             raise cannot_save(where, f"a value of type {cls.__module__}.{cls.__name__}")
-        check(value)
+        _check(value)
         state = _state(value)
-        _check_names(cls, state)
         code = {name: self.encode(v, f"{cls.__name__}.{name}") for name, v in state.items()}
         self.objects.append([cls.__name__, code])
         return {"object": len(self.objects) - 1}
 
 
 class Decoder:
-    """Reads values back from the tables of a file, in their order."""
+    """Reads values back from the tables of a file.
+
+    An object refers only to objects before it. Arrays are read when something refers to them.
+    """
 
     def __init__(self, arrays: list[Any], objects: list[Any], body: memoryview) -> None:
-        self._allowance = _RATIO * len(body) + 2**20
-        self._arrays: list[NDArray[Any]] = []
-        begin = 0
-        for dtype, shape, order, stored in arrays:
-            if type(stored) is not int or not 0 <= stored <= len(body) - begin:
-                raise ModelFileError(f"An array of {stored} bytes does not fit into the file.")
-            self._arrays.append(self._array(dtype, shape, order, body[begin : begin + stored]))
-            begin += stored
-        if begin != len(body):
-            raise ModelFileError(f"{len(body) - begin} bytes of the file belong to no array.")
+        self._stored = stored_arrays(arrays, len(body))
+        ends = list(accumulate(stored.n_bytes for stored in self._stored))
+        self._chunks = [body[a:b] for a, b in pairwise([0, *ends])]
+        self._arrays: dict[int, NDArray[Any]] = {}
         self._objects: list[Any] = []
-        for name, state in objects:
-            self._objects.append(self._object(name, state))
+        self._used: set[int] = set()
+        self._codes = objects
 
-    def decode(self, code: Any) -> Any:
-        """Return the value that a JSON value stands for."""
+    def model(self, code: Any) -> Any:
+        """Return the model of the file, to which everything else in it must belong."""
+        if type(code) is not dict or list(code) != ["object"]:
+            raise ModelFileError("Its model is not an object.")
+        for name, state in self._codes:
+            self._objects.append(self._object(name, state))
+        model = self._decode(code)
+        n_unused = len(self._stored) - len(self._arrays) + len(self._objects) - len(self._used)
+        if n_unused:
+            raise ModelFileError(f"{n_unused} of its arrays and objects belong to nothing.")
+        return model
+
+    def _decode(self, code: Any) -> Any:
         if type(code) in (*_PLAIN, float):
             return code
         if type(code) is not dict or len(code) != 1:
@@ -142,99 +158,116 @@ class Decoder:
         if kind == "float" and content in ("nan", "inf", "-inf"):
             return float(content)
         if kind == "list" or kind == "tuple":
-            items = [self.decode(item) for item in content]
+            items = [self._decode(item) for item in content]
             return items if kind == "list" else tuple(items)
         if kind == "dict":
-            return {self.decode(k): self.decode(v) for k, v in content}
+            return {self._decode(k): self._decode(v) for k, v in content}
         if kind == "array" or kind == "object":
-            table = self._arrays if kind == "array" else self._objects
-            if type(content) is not int or not 0 <= content < len(table):
-                raise ModelFileError(f"Its header refers to a missing {kind}, number {content}.")
-            return table[content]
-        if kind == "strings":
-            return self._strings(*content)
+            return self._referred(kind, content)
+        if kind == "objects":
+            return self._object_array(*content)
         if kind == "scalar":
-            return self.decode(content)[()]
+            return self._decode(content)[()]
         if kind == "random_state":
-            return _random_state(self.decode(content))
+            return _random_state(self._decode(content))
         raise ModelFileError(f"Its header holds a value of unknown kind {kind[:60]!r}.")
 
-    def _take(self, shape: Any, itemsize: int) -> int:
-        """Size in bytes of an array that the file may claim, checked before it is made."""
-        if len(shape) > 8 or any(type(n) is not int or n < 0 for n in shape):
-            raise ModelFileError(f"An array has the impossible shape {shape}.")
-        size = int(math.prod(shape) * itemsize)
-        self._allowance -= size
-        if self._allowance < 0:
-            raise ModelFileError(f"An array of shape {shape} is larger than the file can hold.")
-        return size
+    def _referred(self, kind: str, number: Any) -> Any:
+        n_known = len(self._stored) if kind == "array" else len(self._objects)
+        if type(number) is not int or not 0 <= number < n_known:
+            raise ModelFileError(f"Its header refers to a missing {kind}, number {number}.")
+        if kind == "object":
+            self._used.add(number)
+            return self._objects[number]
+        if number not in self._arrays:
+            self._arrays[number] = restore(self._stored[number], self._chunks[number])
+        return self._arrays[number]
 
-    def _array(self, dtype: Any, shape: Any, order: Any, chunk: memoryview) -> NDArray[Any]:
-        if dtype not in _DTYPES or order not in ("C", "F"):
-            raise ModelFileError(f"An array has the unknown dtype {dtype!r} or order {order!r}.")
-        size = self._take(shape, np.dtype(dtype).itemsize)
-        inflate = zlib.decompressobj()
-        raw = inflate.decompress(chunk, size + 1)
-        if len(raw) != size or not inflate.eof or inflate.unused_data:
-            raise ModelFileError(f"An array of shape {shape} and dtype {dtype} has other bytes.")
-        if dtype == "|b1" and raw.strip(b"\0\1"):
-            raise ModelFileError("An array of truth values holds others than 0 and 1.")
-        array = np.frombuffer(raw, dtype).reshape(shape, order="F")
-        return array.astype(array.dtype.newbyteorder("="), order=order)
-
-    def _strings(self, dtype: Any, shape: Any, codes: Any) -> NDArray[Any]:
-        width = dtype.removeprefix("U")
-        if dtype != "O" and not (width.isascii() and width.isdecimal() and len(width) < 8):
-            raise ModelFileError(f"An array of text has the unknown dtype {dtype[:60]!r}.")
-        self._take(shape, 8 if dtype == "O" else 4 * int(width))
-        items = [self.decode(code) for code in codes]
-        if len(items) != math.prod(shape) or not all(
-            type(item) is str if dtype != "O" else type(item) in (*_PLAIN, float) for item in items
-        ):
-            raise ModelFileError(f"An array of text of shape {shape} has other items.")
-        flat = np.empty(len(items), dtype)
+    def _object_array(self, shape: Any, codes: Any) -> NDArray[Any]:
+        items = [self._decode(code) for code in codes]
+        if len(items) != math.prod(shape) or not all(type(i) in (*_PLAIN, float) for i in items):
+            raise ModelFileError(f"An array of objects of shape {shape} has other items.")
+        flat = np.empty(len(items), object)
         flat[:] = items
         return flat.reshape(shape)
 
     def _object(self, name: Any, code: Any) -> Any:
         if name not in CLASSES:
             raise ModelFileError(f"It holds an object of unknown class {str(name)[:60]!r}.")
-        cls = getattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
-        _check_names(cls, code)
-        state = {attribute: self.decode(value) for attribute, value in code.items()}
-        if dataclasses.is_dataclass(cls) or issubclass(cls, tuple):
-            value = cls(**state)
+        cls: Any = getattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
+        _check_names(cls, set(code))
+        state = {attribute: self._decode(value) for attribute, value in code.items()}
+        if dataclasses.is_dataclass(cls):
+            make: Any = cls
+            value: Any = make(**state)
         else:
-            value = cls.__new__(cls)
-            value.__dict__.update(state)
-        check(value)
+            value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
+            value.__setstate__(state)
+            if set(_state(value)) != set(state):
+                raise ModelFileError(f"A {name} lacks, or must not have, some attributes.")
+        _check(value)
         return value
 
 
 def _state(value: Any) -> dict[str, Any]:
-    """Attributes of an object without those that are caches."""
-    if isinstance(value, tuple):
-        return dict(zip(value._fields, value, strict=True))  # type: ignore[attr-defined]
+    """Attributes of an object that make it again."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    cls = type(value)
-    return {
-        name: attribute
-        for name, attribute in value.__getstate__().items()
-        if not isinstance(inspect.getattr_static(cls, name, None), cached_property)
-    }
+    state: dict[str, Any] = value.__getstate__()
+    if isinstance(value, BaseEstimator):
+        state = {name: attribute for name, attribute in state.items() if name not in _MACHINE}
+    return state
 
 
-def _check_names(cls: Any, state: dict[str, Any]) -> None:
+def _check_names(cls: Any, names: set[str]) -> None:
     """Refuse a state that lacks attributes, or has some that would hide those of the class."""
-    if issubclass(cls, tuple) or dataclasses.is_dataclass(cls):
-        fields = getattr(cls, "_fields", None) or [f.name for f in dataclasses.fields(cls)]
-        wrong = set(fields) ^ set(state)
-    else:
-        wrong = set(cls._get_param_names()) - set(state)
-        wrong |= {name for name in state if not name.isidentifier() or hasattr(cls, name)}
+    wrong: set[str] = set()
+    if dataclasses.is_dataclass(cls):
+        wrong = {field.name for field in dataclasses.fields(cls)} ^ names
+    elif issubclass(cls, BaseEstimator):
+        wrong = set(cls._get_param_names()) - _MACHINE - names | _MACHINE & names
+        wrong |= {n for n in names if not n.isidentifier() or getattr(cls, n, None) is not None}
     if wrong:
         raise ModelFileError(f"A {cls.__name__} lacks, or must not have, {sorted(wrong)}.")
+
+
+def _check(value: Any) -> None:
+    """Refuse an object whose fields have other types than it declares, or that contradicts itself.
+
+    The parts of the object have been checked before.
+    """
+    cls = type(value)
+    try:
+        if dataclasses.is_dataclass(cls):
+            hints = typing.get_type_hints(cls)
+            for field in dataclasses.fields(cls):
+                if not _is_a(getattr(value, field.name), hints[field.name]):
+                    raise ValueError(f"{field.name} is not of the type {field.type}.")
+        if cls.__name__ not in CHECKED_BY_OWNER:
+            value.check()
+    except ValueError as error:
+        raise ModelFileError(f"Its {cls.__name__} is inconsistent: {error}") from error
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a value is of an annotated type; arrays must have the dtype."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (types.UnionType, typing.Union):
+        return any(_is_a(value, part) for part in args)
+    if origin is np.ndarray:
+        (dtype,) = typing.get_args(args[1])
+        return type(value) is np.ndarray and (dtype is Any or issubclass(value.dtype.type, dtype))
+    if type(value) is not origin and origin is not None:
+        return False
+    if origin is list:
+        return all(_is_a(item, args[0]) for item in value)
+    if origin is dict:
+        return all(_is_a(k, args[0]) and _is_a(v, args[1]) for k, v in value.items())
+    if origin is tuple:
+        return len(value) == len(args) and all(map(_is_a, value, args))
+    return isinstance(value, hint) and (hint is bool or type(value) is not bool)
 
 
 def _random_state(state: dict[str, Any]) -> np.random.RandomState:

@@ -15,8 +15,9 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     """Write a file.
 
     A regular file, or one that is not there yet, is written beside its place and then moved
-    there: on failure nothing has changed. It keeps the permissions of the file it replaces. What
-    is neither (a device, a pipe) is opened and written to.
+    there: on failure nothing has changed. It keeps the permissions, the owner and the group of the
+    file it replaces, as far as the system lets it; if not the group, the group may not read it.
+    What is neither (a device, a pipe) is opened and written to.
 
     Parameters
     ----------
@@ -26,10 +27,10 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
         The contents, in order.
     """
     try:
-        mode = os.stat(path).st_mode
+        old = os.stat(path)
     except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
         with open(path, "wb") as device:
             device.writelines(parts)
         return
@@ -39,15 +40,28 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         # Nobody may read the new file who may not read the old one, not even for a moment.
-        descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600)
+        descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
         with open(descriptor, "wb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(temporary, stat.S_IMODE(mode))
+        if old is not None:
+            os.chmod(temporary, _keep_owner(temporary, old))
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _keep_owner(file: str, old: os.stat_result) -> int:
+    """Give a file the owner and the group of another; return the permissions it may then have."""
+    mode, new = stat.S_IMODE(old.st_mode), os.stat(file)
+    for owner in (old.st_uid, -1):
+        try:
+            if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+                os.chown(file, owner, old.st_gid)
+            return mode
+        except PermissionError:
+            continue
+    return mode & ~stat.S_IRWXG

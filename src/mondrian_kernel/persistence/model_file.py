@@ -19,6 +19,17 @@ from mondrian_kernel.persistence.container import (
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 from mondrian_kernel.persistence.file_writing import PathLike, write_file
 
+# What a header that is none of ours may lead to.
+_CONTRADICTIONS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+
 
 def save(model: Any, path: PathLike) -> None:
     """Save a fitted model of this library to one file.
@@ -116,14 +127,10 @@ def load(path: PathLike) -> Any:
     data = read_bytes(path)
     try:
         header, body = unpack(data)
-        decoder = Decoder(header["arrays"], header["objects"], body)
-        if "object" not in header["model"]:
-            raise ModelFileError("Its model is not an object.")
-        return decoder.decode(header["model"])
+        return Decoder(header["arrays"], header["objects"], body).model(header["model"])
     except ModelFileError as error:
         raise ModelFileError(f"Cannot load {os.fspath(path)!r}. {error}") from error
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-            zlib.error) as error:  # fmt: skip
+    except _CONTRADICTIONS as error:
         raise ModelFileError(
             f"Cannot load {os.fspath(path)!r}. Its header contradicts itself: {error}"
         ) from error

@@ -1,0 +1,252 @@
+"""Ridge regression kept exact while rows and cells are appended."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+
+from mondrian_kernel._linear.scores import LOG_2PI
+from mondrian_kernel._settings import EXACT_CHANGE, EXACT_DRIFT
+from mondrian_kernel._typing import FloatArray, IntArray
+
+
+class ExactFit(NamedTuple):
+    """Weights (C, T), intercepts and signal variances (T,), and the log marginal likelihood."""
+
+    coef: FloatArray
+    intercept: FloatArray
+    signal: FloatArray
+    evidence: float
+
+
+class ExactRidge:
+    r"""Minimiser of :math:`\sum_i s_i (y_i - b - w^\top\phi_i)^2 + \alpha\|w\|^2`: mutable.
+
+    If there are fewer rows N than cells C, it keeps the Cholesky factor of :math:`K + \alpha
+    S^{-1}`, with K the kernel matrix. New cells do not change K, and a new row is a new row of the
+    factor, O(N²). Otherwise it keeps the inverse of :math:`A = \Phi^\top S \Phi + \alpha I`. A
+    new cell is a row of zeros with 1/α on the diagonal, and k rows are an update of rank k, O(C²) a
+    row. Rounding errors add up in the inverse. So the weights are refined by one step; and if the
+    slope of the objective is then more than 1e-12 of that at zero weights, the inverse is computed
+    anew from the rows.
+
+    Parameters
+    ----------
+    leaf : ndarray of shape (N, M), int32
+        Leaf of each row in each tree.
+    cells : ndarray of shape (N, L·M), int32
+        Number of each row's cells, level after level; cells of different levels have different
+        numbers.
+    Y : ndarray of shape (N, T)
+        Targets.
+    weight : ndarray of shape (N,)
+        Positive weights s.
+    n_cells : int
+        Number of cells C.
+    value : ndarray of shape (L,)
+        Feature of a row in its cells at each level.
+    alpha : float
+        Penalty α.
+    """
+
+    def __init__(
+        self,
+        leaf: IntArray,
+        cells: IntArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        n_cells: int,
+        value: FloatArray,
+        alpha: float,
+    ) -> None:
+        self._alpha, self._value = alpha, value
+        self._n, self._n_cells = int(leaf.shape[0]), n_cells
+        self._rows: tuple[NDArray[Any], ...] = (leaf, cells, Y, weight)
+        self._is_factored = False
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return self._n
+
+    @property
+    def leaf(self) -> IntArray:
+        """Leaf of each row in each tree, (N, M): a view."""
+        return self._rows[0][: self._n]
+
+    @property
+    def Y(self) -> FloatArray:
+        """Targets, (N, T): a view."""
+        return self._rows[2][: self._n]
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights, (N,): a view."""
+        return self._rows[3][: self._n]
+
+    def append(
+        self, leaf: IntArray, cells: IntArray, Y: FloatArray, weight: FloatArray, n_cells: int
+    ) -> None:
+        """Append rows; there are ``n_cells`` cells now. If it fails, call :meth:`rollback`."""
+        n, k = self._n, leaf.shape[0]
+        new: tuple[NDArray[Any], ...] = (leaf, cells, Y, weight)
+        self._rows = tuple(_put(a, n, b) for a, b in zip(self._rows, new, strict=True))
+        self._n, self._n_cells = n + k, n_cells
+        if not self._is_factored:
+            return
+        size, other = (n + k, n_cells) if self._is_dual else (n_cells, n + k)
+        if size > EXACT_CHANGE * other:
+            self._is_factored = False
+        elif self._is_dual:
+            self._append_dual(n)
+        else:
+            self._append_primal(n)
+
+    def rollback(self, n_rows: int, n_cells: int) -> None:
+        """Go back to the first rows and cells; the next fit factors them anew."""
+        self._n, self._n_cells, self._is_factored = n_rows, n_cells, False
+
+    def fit(self) -> ExactFit:
+        """Weights, intercept and likelihood for the rows so far."""
+        if not self._is_factored:
+            self._factor()
+        fit, drift = self._fit()
+        if drift > EXACT_DRIFT:
+            self._factor()
+            fit, _ = self._fit()
+        return fit
+
+    def _fit(self) -> tuple[ExactFit, float]:
+        """Return the fit, and the slope of the objective at it over that at zero weights."""
+        n, s, alpha = self._n, self.weight, self._alpha
+        Phi, total = self._Phi(), float(s.sum())
+        if self._is_dual:
+            Z, one = self._Z[:-1, :n], self._Z[-1, :n]
+            b = Z @ one / (one @ one)
+            dual = self._solve_upper(Z - np.outer(b, one)).T
+            b += self._offset
+            coef, drift = Phi.T @ dual, 0.0
+            flat = float(one @ one) / total
+            log_det = 2.0 * np.log(np.diagonal(self._L)[:n]).sum() + np.log(s).sum()
+        else:
+            coef, b, dual, known, drift = self._solve_primal(Phi)
+            flat = known / total / alpha
+            log_det = self._log_det + (n - self._n_cells) * np.log(alpha)
+        quadratic = np.maximum(np.einsum("nt,nt->t", self.Y - b, dual), 0.0)
+        degrees = total - 1.0
+        signal = quadratic / degrees if degrees > 0 else np.zeros_like(quadratic)
+        # Without the direction of the mean; a row of weight s counts as s rows.
+        log_det += np.log(flat) + (degrees + 1.0 - n) * np.log(alpha)
+        variance = np.maximum(signal, np.finfo(float).tiny)
+        evidence = -0.5 * (degrees * (np.log(variance) + LOG_2PI + 1.0) + log_det).sum()
+        return ExactFit(coef, b, signal, float(evidence)), drift
+
+    def _solve_primal(
+        self, Phi: sparse.csr_matrix
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
+        """Return weights, intercept, dual coefficients, 1ᵀ(K/α + S⁻¹)⁻¹1, and the slope."""
+        Y, s, C = self.Y, self.weight, self._n_cells
+        R = self._R[:C, :C]
+        u = Phi.T @ s
+        Ru = R @ u
+        known = float(s.sum() - u @ Ru)
+        w, b, size = np.zeros((C, Y.shape[1])), np.zeros(Y.shape[1]), 0.0
+        for _ in range(2):
+            rest = s[:, None] * (Y - b - Phi @ w)
+            slope = Phi.T @ rest - self._alpha * w
+            size = max(size, float(np.abs(slope).max()))
+            Rslope = R @ slope
+            step = (rest.sum(axis=0) - u @ Rslope) / known
+            w += Rslope - np.outer(Ru, step)
+            b += step
+        rest = s[:, None] * (Y - b - Phi @ w)
+        drift = float(np.abs(Phi.T @ rest - self._alpha * w).max()) / max(size, 1e-300)
+        return w, b, rest / self._alpha, known, drift
+
+    def _Phi(self, begin: int = 0) -> sparse.csr_matrix:
+        cells = self._rows[1][begin : self._n]
+        n, n_slots = cells.shape
+        data = np.tile(np.repeat(self._value, n_slots // self._value.size), n)
+        indptr = np.arange(0, cells.size + 1, n_slots)
+        return sparse.csr_matrix((data, cells.ravel(), indptr), shape=(n, self._n_cells))
+
+    def _factor(self) -> None:
+        """Factor from the rows, in the smaller form."""
+        n, C, s = self._n, self._n_cells, self.weight
+        self._is_factored, self._is_dual = False, n <= C
+        if self._is_dual:
+            self._offset: FloatArray = self.Y.mean(axis=0)  # against cancellation
+            self._L, self._Z = np.empty((0, 0)), np.empty((self.Y.shape[1] + 1, 0))
+            self._append_dual(0)
+            self._is_factored = True
+            return
+        Phi = self._Phi()
+        A = (Phi.T @ Phi.multiply(s[:, None])).toarray()
+        A.flat[:: C + 1] += self._alpha
+        L = linalg.cholesky(A, lower=True, overwrite_a=True)
+        self._log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
+        R, _ = linalg.lapack.dpotri(L, lower=1)
+        self._R, self._n_inverse = np.tril(R) + np.tril(R, -1).T, C
+        self._is_factored = True
+
+    def _append_dual(self, n: int) -> None:
+        from mondrian_kernel._kernels.bordered import kernel_between, solve_lower
+
+        cells, s, k = self._rows[1][: self._n], self.weight[n:], self._n - n
+        self._L, self._Z = _room(self._L, self._n), _room(self._Z.T, self._n, 0).T
+        K = np.empty((k, self._n))
+        kernel_between(cells[n:], cells, self._value**2, K)
+        cross = K[:, :n].copy()
+        solve_lower(self._L, n, cross)
+        rest = K[:, n:] - cross @ cross.T
+        rest.flat[:: k + 1] += self._alpha / s
+        corner = linalg.cholesky(rest, lower=True, overwrite_a=True)
+        self._L[n : self._n, :n], self._L[n : self._n, n : self._n] = cross, corner
+        right = np.hstack([self.Y[n:] - self._offset, np.ones((k, 1))])
+        right -= cross @ self._Z[:, :n].T
+        self._Z[:, n : self._n] = linalg.solve_triangular(corner, right, lower=True).T
+
+    def _solve_upper(self, B: FloatArray) -> FloatArray:
+        from mondrian_kernel._kernels.bordered import solve_upper
+
+        B = np.ascontiguousarray(B)
+        solve_upper(self._L, self._n, B)
+        return B
+
+    def _append_primal(self, n: int) -> None:
+        C, old = self._n_cells, self._n_inverse
+        Phi, s = self._Phi(n), self.weight[n:]
+        self._R = _room(self._R, C)
+        fresh = np.arange(old, C)
+        self._R[fresh, fresh] = 1.0 / self._alpha
+        self._n_inverse = C
+        R = self._R[:C, :C]
+        RPhi = (Phi @ R).T
+        inner = Phi @ RPhi
+        inner.flat[:: s.size + 1] += 1.0 / s
+        L = linalg.cholesky(inner, lower=True, overwrite_a=True)
+        V = linalg.solve_triangular(L, RPhi.T, lower=True)
+        R -= V.T @ V
+        self._log_det += (C - old) * np.log(self._alpha)
+        self._log_det += 2.0 * float(np.log(np.diagonal(L)).sum()) + float(np.log(s).sum())
+
+
+def _put(a: NDArray[Any], n: int, new: NDArray[Any]) -> NDArray[Any]:
+    """Write rows behind the first ``n`` of an array, which grows by doubling."""
+    if n + new.shape[0] > a.shape[0]:
+        a = np.concatenate([a[:n], np.empty((n + 2 * new.shape[0], *a.shape[1:]), a.dtype)])
+    a[n : n + new.shape[0]] = new
+    return a
+
+
+def _room(a: FloatArray, n: int, axis: int | None = None) -> FloatArray:
+    """Return an array with room for ``n`` in both axes or in one; it grows by doubling."""
+    if n <= a.shape[0]:
+        return a
+    size = max(n, 2 * a.shape[0])
+    b = np.zeros((size, size if axis is None else a.shape[1]))
+    b[: a.shape[0], : a.shape[1]] = a
+    return b
