@@ -23,7 +23,9 @@ ROWS, TARGETS = rng.normal(size=(2000, 2)), rng.normal(size=2000)
 def cell_blocks(keep, n_trees=20, lifetime=1.0, chunk=900):
     features = MondrianFeatures(lifetime, n_trees, random_state=0).fit(ROWS)
     blocks = Blocks(da.from_array(ROWS, chunks=(chunk, -1)), da.from_array(TARGETS, chunks=chunk))
-    return features, CellBlocks(blocks, features.trees_, features.levels_, Centred(np.zeros(1)), keep=keep)
+    return features, CellBlocks(
+        blocks, features.trees_, features.levels_, Centred(np.zeros(1)), keep=keep
+    )
 
 
 def count(part, n_cells):

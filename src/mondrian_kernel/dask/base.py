@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._base import MondrianEstimator, shared_docs
 from mondrian_kernel._model.relevance import is_learnt, learn_relevance
 from mondrian_kernel._path.choose import enough_trees, sample_rows
 from mondrian_kernel._trees.checks import check_budget
@@ -22,34 +22,41 @@ from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import cells_on_blocks, grow_on_blocks
 from mondrian_kernel.dask.inputs import beside, known_rows, row_array
 
+Estimator = TypeVar("Estimator", bound=type)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_ROWS = """X : dask array or dataframe of shape (n_samples, n_features)
-            Rows, finite. They are read once for each level of the trees: ``persist`` them if they
+_KEEP_CELLS = """
+    keep_cells : bool or "auto", default="auto"
+        Whether a fit without a matrix keeps the cells of all rows in the memory of the workers, M
+        bytes a row or 2 M where a tree has more than 256 cells. If not, rows are read and go down
+        the trees again at every step. By default they are kept where they take less than half of
+        what is free.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees, and of the rows on which the width is chosen."""
+_ROWS = """Rows, finite. They are read once for each level of the trees: ``persist`` them if they
             fit into the memory of the workers."""
 
 
-def fit_docs(local: Callable[..., Any]) -> Callable[[Method], Method]:
+def block_docs(cls: Estimator) -> Estimator:
+    """Put the shared text where the docstring of a class says ``<name>``."""
+    cls.__doc__ = (cls.__doc__ or "").replace("\n    <keep_cells>", _KEEP_CELLS)
+    return shared_docs(cls)
+
+
+def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
     """Give a method the docstring of a local one, for collections."""
+    text = local.__doc__ or ""
+    if local.__name__.startswith("fit"):
+        text = text.replace("Rows, finite.", _ROWS)
+        text = text.replace(" : array-like of", " : dask array or dataframe of")
+    else:
+        text = text.replace("\n\n", "\n\n        Lazy where X is a dask collection.\n\n", 1)
+        text = text.replace(" : array-like of", " : dask collection or array-like of")
+    for kind in "ndarray", "csr_matrix":
+        text = text.replace(f" : {kind} of", f" : dask array or {kind} of")
 
     def write(method: Method) -> Method:
-        text = (local.__doc__ or "").replace(
-            "X : array-like of shape (n_samples, n_features)\n            Rows, finite.", _ROWS
-        )
-        method.__doc__ = text.replace(" : array-like of shape", " : dask collection of shape")
-        return method
-
-    return write
-
-
-def lazy_docs(local: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Give a method the docstring of a local one, for collections and arrays."""
-
-    def write(method: Method) -> Method:
-        first, *rest = (local.__doc__ or "").split("\n\n", 1)
-        text = "\n\n".join([first + " Lazy where X is a dask collection.", *rest])
-        text = text.replace(" : array-like of shape", " : dask array or dataframe, or array-like,")
-        method.__doc__ = text.replace(" : ndarray", " : dask array or ndarray")
+        method.__doc__ = text
         return method
 
     return write
@@ -121,37 +128,17 @@ class BlockEstimator(MondrianEstimator):
         keep_names(model, None)  # blocks have no names; those of the collection are checked
         return model
 
-    def _lazily(
-        self, method: str, X: Any, n_columns: int | None, dtype: Any, model: Any = None
-    ) -> da.Array:
-        """Lazy ``model.method(rows)`` of the rows of a collection, block by block."""
+    def _lazily(self, method: str, X: Any, n_columns: int | None, dtype: Any = float) -> da.Array:
+        """Lazy ``method`` of the rows of a collection, block by block."""
         meta = np.empty((0,) if n_columns is None else (0, 0), dtype)
-        rows = known_rows(self, X)
-        return map_rows(
-            method, self._for_workers() if model is None else model, rows, n_columns, meta
-        )
+        return map_rows(method, self._for_workers(), known_rows(self, X), n_columns, meta)
 
 
 def map_rows(method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any) -> da.Array:
-    """Lazy ``model.method(block)`` for all blocks of rows.
+    """Lazy ``model.method(block)`` for all blocks of rows (N, D) of one chunk of columns.
 
-    Parameters
-    ----------
-    method : str
-        Name of a method that maps rows (n, D) to an array (n,), or (n, n_columns).
-    model : object
-        Goes to every worker once.
-    rows : dask array of shape (N, D), one chunk of columns
-        Rows.
-    n_columns : int or None
-        Columns of the result; None for an array of one dimension.
-    meta : array
-        An empty result.
-
-    Returns
-    -------
-    result : dask array
-        In the same blocks of rows.
+    The model goes to every worker once. The result has ``n_columns``, or one dimension where that
+    is None; ``meta`` is an empty one.
     """
     sent = dask.delayed(model, traverse=False)
     shape = {"drop_axis": 1} if n_columns is None else {"chunks": (rows.chunks[0], (n_columns,))}

@@ -341,15 +341,28 @@ class SumVariance:
         self._L, self._mean = sums.factor(alpha), sums.phi / sums.total_weight
         self._alpha, self._total = alpha, sums.total_weight
 
-    def __call__(self, Phi: sparse.csr_matrix) -> FloatArray:
-        """Variance at rows with features ``Phi`` (n, C), of shape (n,)."""
+    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
         step = max(1, STD_NUMBERS // self._mean.size)
-        parts = [self._some(Phi[k : k + step]) for k in range(0, Phi.shape[0], step)]
-        return np.concatenate(parts)
+        known = np.empty(Phi_new.shape[0])
+        for k in range(0, known.size, step):
+            Z = self._whitened(Phi_new[k : k + step])
+            known[k : k + step] = np.einsum("ij,ij->j", Z, Z)
+        return _missing(Phi_new) + self._alpha * (known + 1.0 / self._total)
 
-    def _some(self, Phi: sparse.csr_matrix) -> FloatArray:
-        squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
+    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n)."""
+        Z = self._whitened(Phi_new)
+        cov: FloatArray = self._alpha * (Z.T @ Z + 1.0 / self._total)
+        cov.flat[:: cov.shape[0] + 1] += _missing(Phi_new)
+        return cov
+
+    def _whitened(self, Phi: sparse.csr_matrix) -> FloatArray:
         Psi = Phi.toarray() - self._mean
-        Z = linalg.solve_triangular(self._L, Psi.T, lower=True, check_finite=False)
-        known: FloatArray = np.einsum("ij,ij->j", Z, Z)
-        return np.maximum(1.0 - squares, 0.0) + self._alpha * (known + 1.0 / self._total)
+        Z: FloatArray = linalg.solve_triangular(self._L, Psi.T, lower=True, check_finite=False)
+        return Z
+
+
+def _missing(Phi: sparse.csr_matrix) -> FloatArray:
+    """Return 1 - φᵀφ of each row, which is 0 for a fitted one."""
+    return np.maximum(1.0 - np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel(), 0.0)

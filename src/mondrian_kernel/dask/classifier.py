@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from mondrian_kernel._base import shared_docs
 from mondrian_kernel._linear.classes import weigh_classes
 from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
 from mondrian_kernel._model.fitted import FittedModel
@@ -32,7 +31,7 @@ from mondrian_kernel._trees.checks import draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.dask.base import BlockEstimator, fit_docs, lazy_docs, not_on_dask
+from mondrian_kernel.dask.base import BlockEstimator, block_docs, docs_of, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
 from mondrian_kernel.dask.inputs import is_collection
@@ -69,7 +68,7 @@ def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
     return True
 
 
-@shared_docs
+@block_docs
 class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     r"""Classification with the Mondrian kernel on rows in the blocks of a dask collection.
 
@@ -91,12 +90,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     <scale>
     <max_cells>
-    keep_cells : bool or "auto", default="auto"
-        Whether the fit keeps the cells of all rows in the memory of the workers, M bytes a row or
-        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
-        at every step. By default they are kept where they take less than half of what is free.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees and of the rows on which the width is chosen.
+    <keep_cells>
 
     Attributes
     ----------
@@ -147,7 +141,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @fit_docs(MondrianKernelClassifier.fit)
+    @docs_of(MondrianKernelClassifier.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> DaskMondrianKernelClassifier:
@@ -216,14 +210,14 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
 
-    @lazy_docs(MondrianKernelClassifier.decision_function)
+    @docs_of(MondrianKernelClassifier.decision_function)
     def decision_function(self, X: Any) -> Any:  # noqa: D102
         if not is_collection(X):
             return super().decision_function(X)
         n = self._fitted().n_outputs
-        return self._lazily("decision_function", X, None if n == 1 else n, float)
+        return self._lazily("decision_function", X, None if n == 1 else n)
 
-    @lazy_docs(MondrianKernelClassifier.predict)
+    @docs_of(MondrianKernelClassifier.predict)
     def predict(self, X: Any) -> Any:  # noqa: D102
         if not is_collection(X):
             return super().predict(X)
@@ -231,12 +225,12 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         return self._lazily("predict", X, None, self.classes_.dtype)
 
     @available_if(_has_probabilities)
-    @lazy_docs(MondrianKernelClassifier.predict_proba)
+    @docs_of(MondrianKernelClassifier.predict_proba)
     def predict_proba(self, X: Any) -> Any:  # noqa: D102
         if not is_collection(X):
             return super().predict_proba(X)
         self._fitted()
-        return self._lazily("predict_proba", X, self.classes_.size, float)
+        return self._lazily("predict_proba", X, self.classes_.size)
 
 
 _Classes = tuple[NDArray[Any], FloatArray]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_kernel._trees.checks import check_budget, draw_seed
 from mondrian_kernel._trees.levels import check_lifetimes, reached_levels, run_growth
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.base import fit_docs, keep_names, lazy_docs, map_rows, not_on_dask
+from mondrian_kernel.dask.base import docs_of, keep_names, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import is_collection, known_rows, row_array
@@ -76,7 +76,7 @@ class DaskMondrianFeatures(MondrianFeatures):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @fit_docs(MondrianFeatures.fit)
+    @docs_of(MondrianFeatures.fit)
     def fit(self, X: Any, y: object = None) -> DaskMondrianFeatures:  # noqa: D102
         check_budget(self.max_cells, self.n_estimators)
         lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
@@ -90,20 +90,20 @@ class DaskMondrianFeatures(MondrianFeatures):
         self._set_trees(trees, reached_levels(trees, lifetimes, weights))
         return self
 
-    @fit_docs(MondrianFeatures.fit_transform)
+    @docs_of(MondrianFeatures.fit_transform)
     def fit_transform(self, X: Any, y: object = None, **fit_params: Any) -> da.Array:  # noqa: D102
         return self.fit(X).transform(X)
 
     partial_fit = not_on_dask(MondrianFeatures.partial_fit)
 
-    @lazy_docs(MondrianFeatures.transform)
+    @docs_of(MondrianFeatures.transform)
     def transform(self, X: Any) -> da.Array | sparse.csr_matrix:  # noqa: D102
         check_is_fitted(self)
         if not is_collection(X):
             return super().transform(X)
         return self._lazily("transform", X, self.n_cells_, sparse.csr_matrix((0, 0)))
 
-    @lazy_docs(MondrianFeatures.apply)
+    @docs_of(MondrianFeatures.apply)
     def apply(self, X: Any) -> da.Array | NDArray[np.int32]:  # noqa: D102
         check_is_fitted(self)
         if not is_collection(X):

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._path.choose import choose_width, sample_rows
+from mondrian_kernel._model.ridge_model import ErrorBars
+from mondrian_kernel._model.widths import Widths
+from mondrian_kernel._path.choose import sample_rows
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
 from mondrian_kernel._trees.checks import draw_seed
-from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._trees.levels import Levels, reached_levels
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.base import BlockEstimator, fit_docs, not_on_dask, unless_one
+from mondrian_kernel.dask.base import (
+    BlockEstimator,
+    block_docs,
+    docs_of,
+    map_rows,
+    not_on_dask,
+    unless_one,
+)
 from mondrian_kernel.dask.blocks import Blocks, numbers
 from mondrian_kernel.dask.cells import (
     CellBlocks,
@@ -30,7 +39,7 @@ from mondrian_kernel.dask.cells import (
     sum_totals,
 )
 from mondrian_kernel.dask.cluster import slabs
-from mondrian_kernel.dask.inputs import is_collection
+from mondrian_kernel.dask.inputs import is_collection, known_rows
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
@@ -57,13 +66,12 @@ def fit_cells(
 
     ``offset`` (T,) was taken off the targets.
     """
-    if is_dense(solver, model.levels.n_features):
-        sums = sum_rows(cells)
-        sums = replace(sums, mean=sums.mean + offset)
+    dense = is_dense(solver, model.levels.n_features)
+    sums = sum_rows(cells) if dense else sum_totals(cells)
+    sums = replace(sums, mean=sums.mean + offset)
+    if dense:
         return fit_sums(model, sums, cells.node), sums
     J = join_matrix(model.levels, cells.node)
-    sums = sum_totals(cells)
-    sums = replace(sums, mean=sums.mean + offset)
     (W,) = CellProducts(cells, sums, [J]).solve(np.array([model.alpha]), BLOCK_TOL)
     return _with_weights(model, sums.joined(J), W[:, :, 0]), None
 
@@ -79,7 +87,24 @@ def _with_weights(model: FittedModel, sums: Sums, W: FloatArray) -> FittedModel:
     return replace(model, cell_weights=W, intercept=sums.intercept(W), signal=signal)
 
 
-@shared_docs
+class _Std(NamedTuple):
+    """What workers need for standard deviations."""
+
+    model: FittedModel
+    bars: ErrorBars
+
+    def std(self, X: FloatArray) -> FloatArray:
+        """Return the standard deviation of a new y at rows, (n, K), some rows at a time."""
+        levels = self.model.levels
+        return np.concatenate(
+            [
+                self.bars.std(self.model.features(X[s], None), self.model)
+                for s in slabs(X.shape[0], levels.n_levels * levels.n_trees)
+            ]
+        )
+
+
+@block_docs
 class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
     r"""Ridge regression with the Mondrian kernel on rows in the blocks of a dask collection.
 
@@ -93,21 +118,18 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     Parameters
     ----------
-    lifetime, alpha, n_estimators
-        As in :class:`mondrian_kernel.MondrianKernelRegressor`. "auto" chooses on the same rows,
-        at most 10 000, which are fetched.
+    lifetime : float, "auto" or "mixture", default="auto"
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`. Lifetimes and penalties are chosen
+        on the same rows, at most 10 000, which are fetched.
+    alpha, n_estimators
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`.
     <scale>
     <max_cells>
     solver : {"auto", "dense", "lanczos"}, default="auto"
         "dense" sums up a matrix of C × C, in a few passes over the rows; "lanczos" multiplies with
         blocks, a pass for each of some tens or hundreds of steps. By default the former up to 8000
         cells.
-    keep_cells : bool or "auto", default="auto"
-        Whether Lanczos keeps the cells of all rows in the memory of the workers, M bytes a row or
-        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
-        at every step. By default they are kept where they take less than half of what is free.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
+    <keep_cells>
 
     Attributes
     ----------
@@ -129,7 +151,10 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelRegressor._parameter_constraints,
-        "lifetime": MondrianEstimator._parameter_constraints["lifetime"],
+        "lifetime": [
+            *MondrianEstimator._parameter_constraints["lifetime"],
+            StrOptions({"mixture"}),
+        ],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
     criterion = "loo"
@@ -158,7 +183,7 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @fit_docs(MondrianKernelRegressor.fit)
+    @docs_of(MondrianKernelRegressor.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> DaskMondrianKernelRegressor:
@@ -166,12 +191,11 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         seed = draw_seed(self.random_state)
         scale, relevance = self._learn_scales(blocks, seed, numbers)
         blocks = blocks.scaled(scale)
-        lifetime, alpha, path = self._choose(blocks, seed)
-        trees = self._grow(blocks, lifetime, seed)
-        levels = Levels.of(trees, np.array([trees.lifetime]))
-        none = np.empty(0)
-        blank = FittedModel(trees, levels, none, none, scale, relevance, float(alpha), seed, none)
-        offset = blocks.target_mean
+        widths, path = self._choose(blocks, seed)
+        trees = self._grow(blocks, float(widths.lifetimes[-1]), seed)
+        levels = reached_levels(trees, widths.lifetimes, widths.weights)
+        none, offset, alpha = np.empty(0), blocks.target_mean, float(widths.alpha)
+        blank = FittedModel(trees, levels, none, none, scale, relevance, alpha, seed, none)
         keep = False if is_dense(self.solver, levels.n_features) else self.keep_cells
         cells = CellBlocks(blocks, trees, levels, Centred(offset), keep=keep)
         model, sums = fit_cells(blank, cells, self.solver, offset)
@@ -182,27 +206,15 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self._bars = self._mixture = None
         return self
 
-    def _choose(self, blocks: Blocks, seed: int) -> tuple[float, float, LifetimePath | None]:
+    def _choose(self, blocks: Blocks, seed: int) -> tuple[Widths, LifetimePath | None]:
         """Choose as the local estimator does, on rows that are fetched."""
-        if self.lifetime != "auto" and self.alpha != "auto":
-            return float(self.lifetime), float(self.alpha), None
+        if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
+            return Widths(np.array([float(self.lifetime)]), np.ones(1), self.alpha), None
         X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
         assert y is not None
-        return choose_width(
-            X,
-            numbers(y),
-            unless_one(weight),
-            seed,
-            lifetime=self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            criterion=self.criterion,
-            solver=self.solver,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        return self._choose_widths(X, numbers(y), unless_one(weight), seed)
 
-    @fit_docs(MondrianKernelRegressor.at)
+    @docs_of(MondrianKernelRegressor.at)
     def at(self, lifetime: float) -> Self:  # noqa: D102
         sums, model = self._dense_sums("at(lifetime)"), self._fitted()
         longest = model.trees.lifetime
@@ -212,54 +224,31 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
             )
         levels = Levels.of(model.trees, np.array([float(lifetime)]))
         other = self._copy_with(fit_sums(replace(model, levels=levels), sums, self._node))
-        other.lifetime = float(lifetime)
+        other.lifetime, other._bars = float(lifetime), None
         return other
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Predict rows, lazily where X is a dask collection.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Also return the standard deviation of a new y at each row, from the uncertainty about
-            the function and from the noise. Only after a fit with the dense solver.
-        return_cov : bool, default=False
-            Only without Dask.
-
-        Returns
-        -------
-        mean : dask array or ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        std : like ``mean``
-            With ``return_std``.
-        """
+    @docs_of(MondrianKernelRegressor.predict)
+    def predict(  # noqa: D102
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> Any:
+        if not is_collection(X):
+            return super().predict(X, return_std, return_cov)
         if return_cov:
-            raise ValueError("return_cov=True needs the estimator without Dask.")
-        lazy, model = is_collection(X), self._fitted()
-        n_columns = None if self._one_output else model.n_outputs
-        mean = self._lazily("predict", X, n_columns, float) if lazy else super().predict(X)
+            raise ValueError("return_cov=True needs X in one place: pass an array.")
+        n_outputs = self._fitted().n_outputs
+        mean = self._lazily("predict", X, None if self._one_output else n_outputs)
         if not return_std:
             return mean
-        sums = self._dense_sums("return_std=True")
-        worker = self._for_workers()
-        J = join_matrix(model.levels, self._node)
-        worker._variance = SumVariance(sums.joined(J), model.alpha)
-        if lazy:
-            return mean, self._lazily("_std", X, n_columns, float, worker)
-        return mean, worker._std(self._check_new(X))
+        model, rows = _Std(self._fitted(), self._error_bars()), known_rows(self, X)
+        return mean, self._shaped(map_rows("std", model, rows, n_outputs, np.empty((0, 0))))
 
-    def _std(self, X: FloatArray) -> FloatArray:
-        """Return standard deviations of rows, some at a time."""
-        model, n_numbers = self._fitted(), self._fitted().levels.column.shape[0]
-        variance = np.concatenate(
-            [
-                self._variance(model.features(X[s], self.n_jobs))
-                for s in slabs(X.shape[0], n_numbers * model.trees.n_trees)
-            ]
-        )
-        return self._shaped(np.sqrt(np.multiply.outer(variance + model.alpha, model.signal)))
+    def _error_bars(self) -> ErrorBars:
+        """Return the variance from sums; of the rows no errors are known."""
+        if self._bars is None:
+            sums, model = self._dense_sums("return_std=True"), self._fitted()
+            variance = SumVariance(sums.joined(join_matrix(model.levels, self._node)), model.alpha)
+            self._bars = ErrorBars(variance, np.empty((0, model.n_outputs)), np.empty(0))
+        return self._bars
 
     def _for_workers(self) -> Self:
         model = super()._for_workers()
@@ -276,7 +265,5 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
             )
         return self._sums
 
-    _variance: SumVariance
     partial_fit = not_on_dask(MondrianKernelRegressor.partial_fit)
     predict_interval = not_on_dask(MondrianKernelRegressor.predict_interval)
-    sample_y = not_on_dask(MondrianKernelRegressor.sample_y)
