@@ -14,8 +14,18 @@ from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 
 TABLES = (
-    "root", "tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count",
-)  # fmt: skip
+    "root",
+    "tree",
+    "parent",
+    "left",
+    "right",
+    "dim",
+    "loc",
+    "time",
+    "lower",
+    "upper",
+    "count",
+)
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(700, 4)) * [1.0, 5.0, 0.2, 1.0]
 ROWS[:, 2] = ROWS[:, 2].round(1)  # with ties

@@ -27,16 +27,27 @@ def in_blocks(a):
 @pytest.mark.parametrize(("solver", "rtol"), [("dense", 1e-8), ("lanczos", 1e-2)])
 def test_path(solver, rtol):
     path = lifetime_path(
-        ROWS[~HELD_OUT], TARGETS[~HELD_OUT], validation=(ROWS[HELD_OUT], TARGETS[HELD_OUT]),
-        sample_weight=WEIGHTS[~HELD_OUT], lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15,
-        solver="dense", random_state=2,
-    )  # fmt: skip
+        ROWS[~HELD_OUT],
+        TARGETS[~HELD_OUT],
+        validation=(ROWS[HELD_OUT], TARGETS[HELD_OUT]),
+        sample_weight=WEIGHTS[~HELD_OUT],
+        lifetimes=LIFETIMES,
+        alphas=ALPHAS,
+        n_estimators=15,
+        solver="dense",
+        random_state=2,
+    )
     found = path_on_blocks(
-        in_blocks(ROWS[~HELD_OUT]), in_blocks(TARGETS[~HELD_OUT]),
+        in_blocks(ROWS[~HELD_OUT]),
+        in_blocks(TARGETS[~HELD_OUT]),
         validation=(in_blocks(ROWS[HELD_OUT]), in_blocks(TARGETS[HELD_OUT])),
-        sample_weight=in_blocks(WEIGHTS[~HELD_OUT]), lifetimes=LIFETIMES, alphas=ALPHAS,
-        n_estimators=15, solver=solver, random_state=2,
-    )  # fmt: skip
+        sample_weight=in_blocks(WEIGHTS[~HELD_OUT]),
+        lifetimes=LIFETIMES,
+        alphas=ALPHAS,
+        n_estimators=15,
+        solver=solver,
+        random_state=2,
+    )
     assert_array_equal(found.lifetimes, path.lifetimes)
     assert_array_equal(found.n_cells, path.n_cells)
     assert_allclose(found.train_error, path.train_error, rtol=rtol)
