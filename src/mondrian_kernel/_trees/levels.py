@@ -183,7 +183,11 @@ def grow_trees(
 ) -> tuple[Trees, IntArray]:
     """Grow trees to a lifetime, or to the bound on cells; return them and the leaf of each row."""
     check_budget(max_cells, n_trees)
-    growth = Growth(rows, n_trees, seed, n_jobs)
+    return run_growth(Growth(rows, n_trees, seed, n_jobs), lifetime, max_cells)
+
+
+def run_growth(growth: Growth, lifetime: float, max_cells: int | None) -> tuple[Trees, IntArray]:
+    """Let trees grow to a lifetime, or to the bound on cells; return them and the leaves."""
     if max_cells is None:
         growth.advance(lifetime)
         return growth.freeze(lifetime)
@@ -194,7 +198,7 @@ def grow_trees(
             f"lifetime_={end:.6g} and their kernel is that much wider. Raise max_cells, or lower "
             "lifetime or n_estimators.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return growth.freeze(end)
 
