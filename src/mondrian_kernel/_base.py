@@ -164,7 +164,7 @@ class MondrianEstimator(BaseEstimator):
             model.levels,
             seed=model.seed,
             n_jobs=self.n_jobs,
-            names=getattr(self, "feature_names_in_", None),
+            names_of=self,
         )
 
     def _check_fit(

@@ -95,15 +95,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Lifetimes, their weights and the cells at each of them.
     trees_ : Trees
         The trees; a view made by :meth:`at` shares them.
-    n_features_in_ : int
-        Number of input columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input columns, where ``X`` had any.
-
-    See Also
-    --------
-    LaplaceFourierFeatures : Dense Fourier features of the same kernel.
-    RandomBinningFeatures : Random grids instead of random trees.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input columns, and their names where ``X`` had any.
 
     Examples
     --------
@@ -150,27 +143,29 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def from_trees(
         cls,
         trees: Trees,
-        levels: Levels,
+        levels: Levels | float,
         *,
         seed: int | None = None,
         n_jobs: int | None = None,
-        names: NDArray[Any] | None = None,
+        names_of: Any = None,
     ) -> MondrianFeatures:
-        """Return a fitted transformer around trees that exist already.
+        """Return a fitted transformer around trees that exist already; it shares the arrays.
 
-        It shares the arrays. ``levels`` are the cells at one or more lifetimes, ``seed`` is that
-        of :meth:`partial_fit`, ``names`` are those of the input columns.
+        ``levels`` are the cells at one or more lifetimes, or a lifetime. ``seed`` is that of
+        :meth:`partial_fit`. The columns have the names that the estimator ``names_of`` knows.
         """
-        lifetimes = levels.lifetimes
+        if not isinstance(levels, Levels):
+            levels = Levels.of(trees, np.array([float(levels)]))
+        lifetimes, alone = levels.lifetimes, levels.n_levels == 1
         features = cls(
-            float(lifetimes[0]) if lifetimes.size == 1 else lifetimes,
+            float(lifetimes[0]) if alone else lifetimes,
             trees.n_trees,
-            weights=None if lifetimes.size == 1 else levels.weights,
+            weights=None if alone else levels.weights,
             n_jobs=n_jobs,
         )
         features.n_features_in_ = trees.n_dims
-        if names is not None:
-            features.feature_names_in_ = names
+        if hasattr(names_of, "feature_names_in_"):
+            features.feature_names_in_ = names_of.feature_names_in_
         if seed is not None:
             features._seed = seed
         features._set_trees(trees, levels)
@@ -184,7 +179,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
         y : ignored
-            Present for pipelines.
 
         Returns
         -------
@@ -202,7 +196,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
         y : ignored
-            Present for pipelines.
 
         Returns
         -------
@@ -267,7 +260,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
         y : ignored
-            Present for pipelines.
 
         Returns
         -------
@@ -415,17 +407,3 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def features_at(
-    trees: Trees,
-    lifetime: float,
-    n_jobs: int | None = None,
-    *,
-    seed: int | None = None,
-    names_of: Any = None,
-) -> MondrianFeatures:
-    """Return a fitted transformer around trees that exist already, at one lifetime."""
-    levels = Levels.of(trees, np.array([float(lifetime)]))
-    names = getattr(names_of, "feature_names_in_", None)
-    return MondrianFeatures.from_trees(trees, levels, seed=seed, n_jobs=n_jobs, names=names)

@@ -31,7 +31,7 @@ from mondrian_kernel._path.ridge_path import ridge_path
 from mondrian_kernel._path.sgd_path import gradient_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA
 from mondrian_kernel._trees.checks import check_rows, draw_seed
-from mondrian_kernel.features import MondrianFeatures, features_at
+from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
 
@@ -283,7 +283,7 @@ def every_cut_path(
     end = advance(grown, end, budget)
     trees, leaf = grown.freeze(end)
     return cut_path(
-        features_at(trees, end, n_jobs, seed=seed, names_of=checker),
+        MondrianFeatures.from_trees(trees, end, n_jobs=n_jobs, seed=seed, names_of=checker),
         leaf,
         Y[:, 0].copy(),
         grid,

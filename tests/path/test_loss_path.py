@@ -15,7 +15,6 @@ from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.forest_path import forest_path, loo_predictions
 from mondrian_kernel._path.loss_path import loss_path, split
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel.features import features_at
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(150, 2))
@@ -38,7 +37,7 @@ def test_losses_are_those_of_fits_from_scratch(loss, monkeypatch):
     trees, leaf = growth.freeze()
     assert np.isfinite(path.validation_loss[-1]).sum() == 2
     for k, lifetime in enumerate(path.lifetimes):
-        features = features_at(trees, lifetime)
+        features = MondrianFeatures.from_trees(trees, lifetime)
         assert path.n_cells[k] == features.n_cells_
         for a, alpha in enumerate(path.alphas):
             if np.isnan(path.validation_loss[k, a]):

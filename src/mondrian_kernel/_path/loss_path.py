@@ -32,7 +32,7 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import MondrianFeatures, features_at
+from mondrian_kernel.features import MondrianFeatures
 
 
 def loss_path(
@@ -155,7 +155,7 @@ class LossLearner:
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         """Yield the point of each lifetime."""
         for lifetime in lifetimes.tolist():
-            features = features_at(trees, lifetime, self.n_jobs)
+            features = MondrianFeatures.from_trees(trees, lifetime, n_jobs=self.n_jobs)
             train, validation = self._try_alphas(features, features.levels_.column[0][leaf])
             curves = {"train_loss": train, "validation_loss": validation}
             yield [Point(lifetime, features.n_cells_, curves)]

@@ -24,7 +24,7 @@ from mondrian_kernel._trees.csr import features_through
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import features_at
+from mondrian_kernel.features import MondrianFeatures
 
 HeldOut = tuple[FloatArray, FloatArray]  # rows, targets
 
@@ -67,7 +67,9 @@ def ridge_path(
         warns=True,
     )
     path, trees, leaf = follow(grown, learner, plan, alphas, criterion, callback)
-    end = features_at(trees, trees.lifetime, n_jobs, seed=seed, names_of=names_of)
+    end = MondrianFeatures.from_trees(
+        trees, trees.lifetime, n_jobs=n_jobs, seed=seed, names_of=names_of
+    )
     rows = RidgeRows(end, leaf, Y, weight, fit_intercept, np.zeros(Y.shape[1]))
     return replace(path, model=rows)
 

@@ -16,7 +16,7 @@ from mondrian_kernel._path.result import LifetimePath, SgdWeights
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.features import features_at
+from mondrian_kernel.features import MondrianFeatures
 
 
 def gradient_path(
@@ -51,7 +51,9 @@ def gradient_path(
     )
     criterion = "train" if held_out is None else "holdout"
     path, trees, _ = follow(growth, learner, plan, np.array([alpha]), criterion, callback)
-    end = features_at(trees, float(path.lifetimes[-1]), n_jobs, seed=seed, names_of=names_of)
+    end = MondrianFeatures.from_trees(
+        trees, float(path.lifetimes[-1]), n_jobs=n_jobs, seed=seed, names_of=names_of
+    )
     coef, intercept = learner.weights_after(path.lifetimes.size)
     return replace(path, model=SgdWeights(end, coef, intercept, classes))
 
@@ -76,7 +78,7 @@ class SgdLearner:
         """Yield the point of each lifetime."""
         state, loss = self.state, self.state.loss
         for lifetime in lifetimes.tolist():
-            features = features_at(trees, lifetime, self.n_jobs)
+            features = MondrianFeatures.from_trees(trees, lifetime, n_jobs=self.n_jobs)
             cells = features.levels_.column[0][leaf]
             coarse = self._cells
             if coarse is None:
