@@ -162,12 +162,13 @@ def speed(n_rows, n_dims, n_trees, n_chunks):
 
 def work(n_rows, n_dims, n_trees):
     """Processor time of one row in one tree, of each kind of pass over a block."""
+    from mondrian_kernel.dask.products import _gram
+    from mondrian_kernel.dask.sums import _pairs
+
     from mondrian_kernel import MondrianFeatures
     from mondrian_kernel.dask.blocks import Rows
     from mondrian_kernel.dask.cells import Part, cuts_of
     from mondrian_kernel.dask.growth import bound_leaves
-    from mondrian_kernel.dask.products import _gram
-    from mondrian_kernel.dask.sums import _pairs
 
     data = draw(0, n_rows, n_dims)
     X, y = data[:, :-1].copy(), data[:, -1:].copy()

@@ -211,7 +211,7 @@ STREAM_WINDOW = 1024
 WARM_UP = 1024
 # Rows after which the relevance of columns is learnt, and how many of them are used for it.
 RELEVANCE_AT = 4096
-RELEVANCE_ROWS = 400
+STREAM_RELEVANCE_ROWS = 400
 # Last rows of a stream whose errors set the error bars.
 RECENT_ROWS = 1024
 # Prior variance of a stream's intercept, in the units of its penalty: next to no prior.
@@ -234,12 +234,33 @@ EXACT_DRIFT = 1e-12
 PARTITION_MAX_BYTES = 2**30
 
 # Model files. A file may claim so many bytes in memory for each of its bytes, and so many bytes
-# beyond. Models have 2 to 10 bytes in memory for a byte in the file; zlib could have 1032.
+# beyond. A regressor of 5000 rows and 300 trees has 3 for each; zlib could have 1032.
 FILE_EXPANSION = 64
 FILE_EXPANSION_FREE = 2**24
 
 
 # --- dask ---------------------------------------------------------------------------------------
+
+# Rows in blocks.
+SLAB_NUMBERS = 2**22  # numbers made of the rows of a block at once, 16 MB or 32 MB
+BLOCK_COPIES = 4  # a block as it was read, as a frame, as an array, and scaled
+CODE_BYTES = 60_000_000  # compiled code when it first runs on a worker
+
+# Growth in rounds. Rows that are sorted into nodes together should stay in the cache: with these
+# slabs growing takes 1.2 times as long as in one place, with blocks of 100 000 rows 2.5 times.
+ROUND_NUMBERS = 2**17  # numbers of a slab of rows, 1 MB
+ROUND_ROWS_LEAST = 8192  # rows of a slab at least, since each has a table of the open nodes
+ROUND_STEP = 1.5  # expected cuts per cell in a step with a bound on cells: a step costs rounds
+
+# Linear models.
+SUM_CELLS = 8000  # cells up to which a square matrix is summed up, 512 MB
+SUM_PANEL_NUMBERS = 2**21  # numbers of it that a block answers with at once, 16 MB
+STD_NUMBERS = 2**23  # numbers held at once for the error bars of new rows, 64 MB
+BLOCK_TOL = 1e-10  # relative residual of a ridge fit by Lanczos
+BLOCK_PATH_TOL = 1e-4  # the same along a path; it ranks widths as well as an exact solution
+LBFGS_MEMORY = 20  # steps that L-BFGS remembers
+LBFGS_STEPS = 1000  # most steps
+CLASS_SAMPLE_ROWS = 10_000  # rows that are fetched to choose the width of a classifier
 
 
 # --- app: command line, tables from files, report -----------------------------------------------

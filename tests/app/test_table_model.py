@@ -62,7 +62,7 @@ def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
     assert scores["coverage"] == coverage_of(interval, trained.y_test)["coverage"]
     assert model.estimator.lifetime_ == trained.measured.lifetime_
     assert model.estimator.alpha_ == trained.measured.alpha_
-    assert model.estimator._leaf.shape[0] == 80
+    assert model.estimator.model_.rows.leaf.shape[0] == 80
     assert model.errors is None
 
 

@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 from numpy.testing import assert_array_equal
 
-from mondrian_kernel.dask.blocks import Blocks, add
+from mondrian_kernel.dask.blocks import Blocks
 
 rng = np.random.default_rng(0)
 ROWS, TARGETS = rng.normal(size=(25, 2)), rng.normal(size=25)
@@ -16,7 +16,7 @@ SCALE = np.array([2.0, 5.0])
 def test_rows_are_fetched_in_the_order_asked_for():
     blocks = Blocks(X, y).scaled(SCALE)
     numbers = np.array([24, 0, 17, 3, 18, 9, 10])
-    found = blocks.take(numbers, np.array([10, 0, 8, 7]))
+    found = blocks.take(numbers)
     assert_array_equal(found.X, ROWS[numbers] / SCALE)
     assert_array_equal(found.Y, TARGETS[numbers])
     assert_array_equal(found.weight, np.ones(7))
@@ -24,25 +24,9 @@ def test_rows_are_fetched_in_the_order_asked_for():
 
 def test_rows_without_weight_have_no_number():
     used = np.flatnonzero(WEIGHTS)
-    lengths = np.array(
-        [(WEIGHTS[a:b] > 0).sum() for a, b in ((0, 10), (10, 10), (10, 18), (18, 25))]
-    )
-    found = Blocks(X, y, da.from_array(WEIGHTS)).take(np.array([5, 1, 12]), lengths)
+    found = Blocks(X, y, da.from_array(WEIGHTS)).take(np.array([5, 1, 12]))
     assert_array_equal(found.X, ROWS[used[[5, 1, 12]]])
     assert_array_equal(found.weight, WEIGHTS[used[[5, 1, 12]]])
-
-
-def test_some_rows():
-    keep = rng.uniform(size=25) < 0.5
-    masks = np.split(keep, [10, 10, 18])
-    n, rows, targets = (
-        Blocks(X, y)
-        .some(masks)
-        .total(lambda rows: (rows.weight.size, rows.X.sum(axis=0), rows.Y.sum()), add)
-    )
-    assert n == keep.sum()
-    np.testing.assert_allclose(rows, ROWS[keep].sum(axis=0))
-    np.testing.assert_allclose(targets, TARGETS[keep].sum())
 
 
 def test_answers_are_put_together_in_order():

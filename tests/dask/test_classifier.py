@@ -19,8 +19,7 @@ from mondrian_kernel._linear.newton import minimise
 from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.logistic import minimise_logistic
-from mondrian_kernel.dask.targets import Encoded
+from mondrian_kernel.dask.classifier import Encoded, minimise_logistic
 from mondrian_kernel.features import MondrianFeatures
 
 rng = np.random.default_rng(0)
@@ -74,12 +73,12 @@ def test_logistic_loss_to_any_tolerance(n_classes):
     exact = minimise(rows, Y, "log_loss", 0.2, sample_weight=weight, tol=1e-12)
     target = Encoded(np.arange(n_classes), np.ones(n_classes), "log_loss")
     blocks = Blocks(in_blocks(ROWS), in_blocks(labels), in_blocks(weight))
-    cells = CellBlocks(blocks, features, target, keep=True)
-    W, b = minimise_logistic(cells, 0.2, 1e-10)
+    cells = CellBlocks(blocks, features.trees_, features.levels_, target, keep=True)
+    W, b = minimise_logistic(cells, features.levels_, 0.2, 1e-10)
     assert_allclose(W, exact.W, atol=2e-4)
     assert_allclose(b - b.mean(), exact.b - exact.b.mean(), atol=2e-4)
     with pytest.warns(ConvergenceWarning, match="after 2 steps"):
-        minimise_logistic(cells, 0.2, 1e-10, max_iter=2)
+        minimise_logistic(cells, features.levels_, 0.2, 1e-10, max_iter=2)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
@@ -91,7 +90,7 @@ def test_few_rows_choose_as_in_one_place(class_weight):
 
 
 def test_many_rows_choose_on_a_sample_whatever_the_blocks(monkeypatch):
-    monkeypatch.setattr(classifier, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(classifier, "CLASS_SAMPLE_ROWS", 150)
     models = [
         DaskMondrianKernelClassifier(n_estimators=10, random_state=1).fit(
             da.from_array(ROWS, chunks=(n, -1)), da.from_array(LABELS, chunks=n)

@@ -17,8 +17,8 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
-from mondrian_kernel.dask.recipes import Recipe, parts_of
-from mondrian_kernel.dask.room import free_bytes
+from mondrian_kernel.dask.cluster import free_bytes
+from mondrian_kernel.dask.inputs import Recipe, parts_of
 
 distributed = pytest.importorskip("distributed")
 
@@ -36,11 +36,14 @@ def client():
     with (
         dask.config.set({"distributed.scheduler.no-workers-timeout": "60s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster) as client,
-    ):  # fmt: skip
+    ):
         yield client
 
 

@@ -38,6 +38,26 @@ def test_same_parameters_and_defaults(face, one):
         assert faces[name].kind == ones[name].kind, name
 
 
+@pytest.mark.parametrize(("face", "one"), FACES)
+def test_what_needs_rows_in_one_place_is_not_offered(face, one):
+    hidden = {"partial_fit", "predict_interval"} & set(dir(one))
+    for name in hidden:
+        assert not hasattr(face(), name)
+    public = {name for name in dir(one) if name[0] != "_" and callable(getattr(one, name))}
+    assert public - hidden <= set(dir(face))
+
+
+@pytest.mark.parametrize(("face", "one"), FACES)
+def test_docs_speak_of_collections(face, one):
+    for name in "fit", "transform", "predict", "decision_function", "predict_proba":
+        if hasattr(face, name):
+            doc = inspect.getdoc(getattr(face, name))
+            assert "X : dask" in doc
+            assert "X : array-like" not in doc
+            assert doc != inspect.getdoc(getattr(one, name))
+    assert "<" not in face.__doc__.split("Examples")[0]
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -11,7 +11,7 @@ import dask.array as da
 import pytest
 
 from mondrian_kernel.dask import DaskMondrianFeatures
-from mondrian_kernel.dask.faults import clear_errors
+from mondrian_kernel.dask.cluster import clear_errors
 
 distributed = pytest.importorskip("distributed")
 
@@ -31,9 +31,12 @@ asyncio.run(main())
 
 def test_a_lost_scheduler_is_an_error(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-c", SCHEDULER], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        [sys.executable, "-c", SCHEDULER],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     logger = logging.getLogger("distributed.client")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -8,14 +8,24 @@ from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel.dask import DaskMondrianFeatures
+from mondrian_kernel.dask import DaskMondrianFeatures, cluster
+from mondrian_kernel.dask import growth as growth_module
 from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.features import plant
-from mondrian_kernel.dask.summary import summarise
+from mondrian_kernel.dask.growth import BlockGrowth
 
 TABLES = (
-    "root", "tree", "parent", "left", "right", "dim", "loc", "time", "lower", "upper", "count",
-)  # fmt: skip
+    "root",
+    "tree",
+    "parent",
+    "left",
+    "right",
+    "dim",
+    "loc",
+    "time",
+    "lower",
+    "upper",
+    "count",
+)
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(700, 4)) * [1.0, 5.0, 0.2, 1.0]
 ROWS[:, 2] = ROWS[:, 2].round(1)  # with ties
@@ -27,9 +37,8 @@ def in_chunks(X, n_chunks):
     return da.from_array(X, chunks=(-(-X.shape[0] // n_chunks), -1))
 
 
-def grown(X, n_trees, seed=SEED):
-    blocks = Blocks(X)
-    return plant(blocks, summarise(blocks), np.ones(blocks.n_dims), n_trees, seed)
+def grown(X, n_trees, seed=SEED, keep=None):
+    return BlockGrowth(Blocks(X), n_trees, seed, keep=keep)
 
 
 def assert_same_trees(a, b):
@@ -75,8 +84,12 @@ def test_same_trees_on_odd_rows(X):
     )
 
 
-def test_growing_in_steps_changes_nothing():
-    steps, once = grown(in_chunks(ROWS, 3), 7), Growth(ROWS, 7, SEED)
+@pytest.mark.parametrize("keep", [True, False])
+def test_growing_in_steps_changes_nothing(keep, monkeypatch):
+    """Whether or not blocks remember where their rows are, and in several slabs of rows."""
+    monkeypatch.setattr(growth_module, "ROUND_ROWS_LEAST", 100)
+    monkeypatch.setattr(growth_module, "ROUND_NUMBERS", 1)
+    steps, once = grown(in_chunks(ROWS, 3), 7, keep=keep), Growth(ROWS, 7, SEED)
     for lifetime in 0.1, 0.15, 0.15, 1.0, 0.3:
         steps.advance(lifetime)
     once.advance(1.0)
@@ -105,6 +118,14 @@ def test_a_round_for_each_level():
     for node, parent in enumerate(trees.parent):  # children come after their parents
         depth[node] = 0 if parent < 0 else depth[parent] + 1
     assert growth.n_rounds == depth.max()
+
+
+@pytest.mark.parametrize("free", [4 * 700 * 7 * 2, 4 * 700 * 7 * 2 - 1])
+def test_places_are_kept_where_there_is_room(free, monkeypatch):
+    monkeypatch.setattr(cluster, "free_bytes", lambda: free)
+    growth = grown(in_chunks(ROWS, 2), 7)
+    growth.advance(0.5)
+    assert (growth._kept[0] is not None) == (free == 4 * 700 * 7 * 2)
 
 
 def test_blocks_without_rows():

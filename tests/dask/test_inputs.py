@@ -49,6 +49,7 @@ def test_bad_rows(bad, error, message):
 @pytest.mark.parametrize(
     ("bad", "error", "message"),
     [
+        (None, ValueError, r"^A fit needs y: pass it as a dask collection beside X\.$"),
         (y[:-1], ValueError, "X has 60 rows and y has 59"),
         (da.where(y > 1, np.inf, y), ValueError, "y holds NaN or infinity"),
     ],
@@ -85,6 +86,8 @@ def test_bad_weights():
 
 def test_bad_classes():
     classifier = DaskMondrianKernelClassifier(1.0, 0.1, 10)
+    with pytest.raises(ValueError, match="A fit needs y"):
+        classifier.fit(X, None)
     with pytest.raises(ValueError, match="Unknown label type"):
         classifier.fit(X, y)
     with pytest.raises(ValueError, match="All rows are of one class, 1"):

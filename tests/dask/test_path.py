@@ -6,13 +6,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import lifetime_path
-from mondrian_kernel.dask import sums as sums_module
 from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.path import cell_nodes
+from mondrian_kernel.dask.cells import CellBlocks, join_matrix, sum_rows
 from mondrian_kernel.dask.path import lifetime_path as path_on_blocks
-from mondrian_kernel.dask.sums import sum_rows
-from mondrian_kernel.dask.targets import Centred
+from mondrian_kernel.dask.regressor import Centred
 from mondrian_kernel.features import MondrianFeatures
 
 rng = np.random.default_rng(0)
@@ -30,16 +27,27 @@ def in_blocks(a):
 @pytest.mark.parametrize(("solver", "rtol"), [("dense", 1e-8), ("lanczos", 1e-2)])
 def test_path(solver, rtol):
     path = lifetime_path(
-        ROWS[~HELD_OUT], TARGETS[~HELD_OUT], validation=(ROWS[HELD_OUT], TARGETS[HELD_OUT]),
-        sample_weight=WEIGHTS[~HELD_OUT], lifetimes=LIFETIMES, alphas=ALPHAS, n_estimators=15,
-        solver="dense", random_state=2,
-    )  # fmt: skip
+        ROWS[~HELD_OUT],
+        TARGETS[~HELD_OUT],
+        validation=(ROWS[HELD_OUT], TARGETS[HELD_OUT]),
+        sample_weight=WEIGHTS[~HELD_OUT],
+        lifetimes=LIFETIMES,
+        alphas=ALPHAS,
+        n_estimators=15,
+        solver="dense",
+        random_state=2,
+    )
     found = path_on_blocks(
-        in_blocks(ROWS[~HELD_OUT]), in_blocks(TARGETS[~HELD_OUT]),
+        in_blocks(ROWS[~HELD_OUT]),
+        in_blocks(TARGETS[~HELD_OUT]),
         validation=(in_blocks(ROWS[HELD_OUT]), in_blocks(TARGETS[HELD_OUT])),
-        sample_weight=in_blocks(WEIGHTS[~HELD_OUT]), lifetimes=LIFETIMES, alphas=ALPHAS,
-        n_estimators=15, solver=solver, random_state=2,
-    )  # fmt: skip
+        sample_weight=in_blocks(WEIGHTS[~HELD_OUT]),
+        lifetimes=LIFETIMES,
+        alphas=ALPHAS,
+        n_estimators=15,
+        solver=solver,
+        random_state=2,
+    )
     assert_array_equal(found.lifetimes, path.lifetimes)
     assert_array_equal(found.n_cells, path.n_cells)
     assert_allclose(found.train_error, path.train_error, rtol=rtol)
@@ -55,10 +63,9 @@ def test_coarsened_sums_are_those_of_coarser_cells():
     features = MondrianFeatures(0.5, 10, random_state=0).fit(ROWS)
     blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
     target = Centred(TARGETS.mean(axis=0))
-    fine = sum_rows(CellBlocks(blocks, features, target, keep=False))
-    coarse = features.at(0.2)
-    expected = sum_rows(CellBlocks(blocks, coarse_fit(0.2), target, keep=False))
-    found = fine.coarsened(coarse._cells.column[cell_nodes(features)])
+    cells = cells_of(blocks, features, target)
+    expected = sum_rows(cells_of(blocks, coarse_fit(0.2), target))
+    found = sum_rows(cells).joined(join_matrix(features.at(0.2).levels_, cells.node))
     for name in "A", "b", "phi":
         assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
 
@@ -67,15 +74,18 @@ def coarse_fit(lifetime):
     return MondrianFeatures(lifetime, 10, random_state=0).fit(ROWS)
 
 
+def cells_of(blocks, features, target):
+    return CellBlocks(blocks, features.trees_, features.levels_, target, keep=False)
+
+
 @pytest.mark.parametrize("panel", [2**22, 2000, 1])
-def test_sums_are_those_of_dense_features(panel, monkeypatch):
-    monkeypatch.setattr(sums_module, "_PANEL", panel)
+def test_sums_are_those_of_dense_features(panel):
     features = coarse_fit(0.5)
     Phi = features.transform(ROWS).toarray()
     total = WEIGHTS.sum()
     Psi, Y = Phi - WEIGHTS @ Phi / total, TARGETS - WEIGHTS @ TARGETS / total
     blocks = Blocks(in_blocks(ROWS), in_blocks(TARGETS), in_blocks(WEIGHTS))
-    sums = sum_rows(CellBlocks(blocks, features, Centred(np.ones(2)), keep=False))
+    sums = sum_rows(cells_of(blocks, features, Centred(np.ones(2))), panel)
     assert_allclose(sums.A, Psi.T @ (WEIGHTS[:, None] * Psi), atol=1e-10)
     assert_allclose(sums.b, Psi.T @ (WEIGHTS[:, None] * Y), atol=1e-10)
     assert_allclose(sums.square, WEIGHTS @ Y**2)

@@ -10,8 +10,7 @@ from dask.callbacks import Callback
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel.dask.blocks import Blocks, add
-from mondrian_kernel.dask.inputs import row_array
-from mondrian_kernel.dask.recipes import Recipe, parts_of
+from mondrian_kernel.dask.inputs import Recipe, parts_of, row_array
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(90, 3))

@@ -12,9 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel._model import widths
 from mondrian_kernel._path import choose
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel.dask import DaskMondrianKernelRegressor
+from mondrian_kernel.dask import DaskMondrianKernelRegressor, regressor
 
 rng = np.random.default_rng(0)
 SIZES = [1.0, 30.0, 0.01]
@@ -122,6 +123,33 @@ def test_few_rows_choose_as_in_one_place():
     assert isinstance(blocks.path_, LifetimePath)
     assert_allclose(blocks.path_.score, one.path_.score, rtol=1e-8)
     assert_allclose(blocks.predict(NEW), one.predict(NEW), rtol=1e-6)
+
+
+def test_mixtures_of_widths(monkeypatch):
+    monkeypatch.setattr(widths, "WIDTH_WORTH", -np.inf)  # a mixture in any case
+    one = MondrianKernelRegressor("mixture", n_estimators=20, random_state=5)
+    one.fit(ROWS, TARGETS, WEIGHTS)
+    assert one.lifetimes_.size > 1
+    dense = on_blocks("mixture", "auto", weighted=True)
+    std = dense.predict(in_chunks(NEW, 2), return_std=True)[1]
+    assert_allclose(std.compute(), one.predict(NEW, return_std=True)[1], rtol=1e-5)
+    other = one.lifetimes_[0]
+    assert_allclose(dense.at(other).predict(NEW), one.at(other).predict(NEW), rtol=1e-6)
+    monkeypatch.setattr(regressor, "SUM_CELLS", 0)
+    products = on_blocks("mixture", "auto", weighted=True)
+    for blocks in dense, products:
+        assert_array_equal(blocks.lifetimes_, one.lifetimes_)
+        assert_allclose(blocks.lifetime_weights_, one.lifetime_weights_, rtol=1e-12)
+        assert_allclose(blocks.predict(NEW), one.predict(NEW), rtol=1e-6)
+        assert_allclose(blocks.signal_variance_, one.signal_variance_, rtol=1e-5)
+
+
+def test_joint_covariance_of_rows_in_one_place():
+    one, blocks = local(), on_blocks()
+    cov = blocks.predict(NEW, return_cov=True)[1]
+    assert_allclose(cov, one.predict(NEW, return_cov=True)[1], rtol=1e-7, atol=1e-10)
+    with pytest.raises(ValueError, match="return_cov=True needs X in one place"):
+        blocks.predict(in_chunks(NEW, 2), return_cov=True)
 
 
 @pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (0.3, "auto"), ("auto", 0.1)])

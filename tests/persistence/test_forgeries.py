@@ -9,6 +9,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from sklearn.base import RegressorMixin
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, sgd_path
 from mondrian_kernel.classifier import MondrianKernelClassifier
@@ -409,6 +410,87 @@ def test_a_mixture_of_other_weights_is_refused(weights, tmp_path):
     forged = forged[:-1] if weights == [1.0] else np.r_[weights, forged[1:]]
     forgery.put("WidthMixture", "weights", forged)
     with pytest.raises(ModelFileError, match="WidthMixture is inconsistent"):
+        forgery.load()
+
+
+def stream_of(kind):
+    classes = np.arange(20) % 3
+    if kind == "widths":
+        model = MondrianKernelClassifier(n_estimators=4, random_state=0)
+        return model.partial_fit(X, classes, classes=[0, 1, 2])
+    if kind == "after a fit":
+        model = MondrianKernelClassifier(1.0, 0.1, 4, random_state=0).fit(X, classes)
+        return model.partial_fit(X, classes)
+    if kind == "forest":
+        return MondrianForestRegressor(n_estimators=4, random_state=0).partial_fit(X, Y)
+    model = MondrianKernelRegressor(1.0, n_estimators=4, random_state=0)
+    if kind == "exact":
+        return model.partial_fit(X, Y)
+    return model.fit(X, Y).partial_fit(NEW, NEW[:, :2])
+
+
+STREAMS = {
+    "widths": ["Filter", "Start", "Stream"],
+    "after a fit": ["Filter", "Stream"],
+    "forest": ["Means", "Start", "Stream"],
+    "exact": ["ExactStream"],
+    "exact after a fit": ["ExactStream"],
+}
+
+
+def entries(code, place=()):
+    """Yield the path to each number of an array and each number in the code of an object."""
+    if isinstance(code, dict) and "array" in code:
+        yield place, code["array"]
+    elif isinstance(code, dict | list):
+        for key, part in code.items() if isinstance(code, dict) else enumerate(code):
+            yield from entries(part, (*place, key))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in STREAMS for name in STREAMS[kind]]
+)
+def test_a_stream_with_wrong_arrays_is_refused(kind, name, tmp_path):
+    model = stream_of(kind)
+    original = Forgery(model, tmp_path)
+    for place, index in entries(original.state(name)):
+        array = original.get(index)
+        wrong = [array[..., None]]
+        if array.size:
+            wrong += [array[:-1], array[:0]]
+        if array.dtype == np.float64 and array.size:
+            wrong += [np.full_like(array, np.nan)]
+        if array.dtype.kind == "i" and array.size:
+            wrong += [array - 1000] if "n_rows" in place else [array + 1000, array - 1000]
+        for forged in wrong:
+            forgery = copy.deepcopy(original)
+            forgery.set(index, forged)
+            with pytest.raises(ModelFileError):
+                forgery.load()
+        original.set(index, array.astype(np.float32))
+        try:
+            loaded = original.load()
+        except ModelFileError:
+            pass
+        else:  # the stream makes it a right dtype again
+            np.testing.assert_allclose(loaded.predict(NEW), model.predict(NEW), rtol=1e-6)
+            loaded.partial_fit(X, Y if isinstance(model, RegressorMixin) else np.arange(20) % 3)
+        original.set(index, array)
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute", "value"),
+    [
+        ("Filter", "n_table", -1), ("Filter", "n_table", 10**6), ("Filter", "n_outputs", 2),
+        ("Filter", "loss", "absolute"), ("Filter", "loss", "squared"), ("Filter", "alpha", 0.0),
+        ("Filter", "alpha", 1), ("Stream", "kept", None),
+        ("Stream", "start", 3), ("Stream", "learners", {"list": []}), ("Stream", "rows", 3),
+    ],
+)  # fmt: skip
+def test_a_stream_with_a_wrong_attribute_is_refused(name, attribute, value, tmp_path):
+    forgery = Forgery(stream_of("widths"), tmp_path)
+    forgery.state(name)[attribute] = value
+    with pytest.raises(ModelFileError):
         forgery.load()
 
 

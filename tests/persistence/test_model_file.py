@@ -18,6 +18,7 @@ from mondrian_kernel import (
     lifetime_path,
     sgd_path,
 )
+from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
@@ -147,6 +148,59 @@ def test_round_trips_predict_bit_for_bit(name, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model.mondrian").read_bytes()
     assert_same(outputs(pickle.loads(pickle.dumps(model))), expected)
     assert_same(outputs(through_skops(model)), expected)
+
+
+def streams():
+    yield regressor().partial_fit(X[:30], Y[:30]), Y
+    yield regressor(lifetime=1.0, alpha=0.1).partial_fit(X[:30], Y[:30, 0]), Y[:, 0]
+    yield regressor().fit(X[:30], Y[:30]), Y
+    yield regressor().fit(X[:20], Y[:20]).partial_fit(X[20:30], Y[20:30]), Y
+    yield MondrianForestRegressor(n_estimators=9).partial_fit(X[:30], Y[:30]), Y
+    yield MondrianForestRegressor(n_estimators=9).fit(X[:30], Y[:30]), Y
+    for cls in (MondrianKernelClassifier, MondrianForestClassifier):
+        labels = np.unique(LABELS)
+        yield cls(n_estimators=9).partial_fit(X[:1], LABELS[:1], classes=labels), LABELS
+        yield cls(n_estimators=9).partial_fit(X[:30], LABELS[:30], classes=labels), LABELS
+        yield cls(n_estimators=9).fit(X[:30], LABELS[:30]), LABELS
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_loaded_model_learns_on_as_the_saved_one(number, tmp_path):
+    model, y = list(streams())[number]
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    save(loaded, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+    np.testing.assert_array_equal(loaded.predict(NEW), model.predict(NEW))
+    for part in (slice(30, 31), slice(31, 40), slice(0, 40)):
+        loaded.partial_fit(X[part], y[part])
+        model.partial_fit(X[part], y[part])
+        if isinstance(model._stream, ExactStream):  # its factor is made again
+            np.testing.assert_allclose(loaded.predict(NEW), model.predict(NEW), rtol=1e-11)
+        else:
+            np.testing.assert_array_equal(loaded.predict(NEW), model.predict(NEW))
+    save(model, tmp_path / "m")
+    assert_same([load(tmp_path / "m").predict(NEW)], [model.predict(NEW)])
+
+
+def test_a_long_stream_is_saved(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(6000, 2))
+    y = np.sin(5 * rows[:, 0])
+    model = MondrianKernelRegressor(n_estimators=5, random_state=0)
+    for begin in range(0, 5000, 500):
+        model.partial_fit(rows[begin : begin + 500], y[begin : begin + 500])
+    assert model._stream.kept is None
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert_same(regressor_outputs_of(loaded, rows[:50]), regressor_outputs_of(model, rows[:50]))
+    loaded.partial_fit(rows[5000:], y[5000:])
+    model.partial_fit(rows[5000:], y[5000:])
+    assert_same(regressor_outputs_of(loaded, rows[:50]), regressor_outputs_of(model, rows[:50]))
+
+
+def regressor_outputs_of(model, rows):
+    mean, std = model.predict(rows, return_std=True)
+    return [mean, std, model.predict_interval(rows)]
 
 
 def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):

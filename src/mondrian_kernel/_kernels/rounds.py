@@ -1,9 +1,7 @@
 """Grow trees in rounds on rows that lie in several places, such as the blocks of a cluster.
 
-The tables of nodes are those of :mod:`mondrian_kernel._kernels.grow`, without the row order:
-node ``m`` is the root of tree ``m``, and a leaf has ``left`` = -1. A place receives the cuts so far
-and sends its own rows down them, so that it remembers nothing about the rows between rounds.
-``cuts`` has the arrays ``root`` (M,), ``left``, ``right``, ``dim`` int32 and ``loc`` (n_nodes,).
+In a round every open node is cut once. A place sorts its own rows into the children and answers
+with their bounds; the clocks of the nodes run where the answers are put together.
 """
 
 import numpy as np
@@ -16,7 +14,11 @@ from mondrian_kernel._settings import WALK_ROWS
 
 @njit(cache=True, nogil=True)
 def find_leaves(X, cuts, leaf):
-    """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M)."""
+    """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M).
+
+    ``cuts`` has the arrays ``root`` (M,), ``left``, ``right``, ``dim`` int32 and ``loc`` over the
+    nodes of all trees; a leaf has ``left`` = -1.
+    """
     root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
     for begin in range(0, X.shape[0], WALK_ROWS):
         end = min(begin + WALK_ROWS, X.shape[0])
@@ -29,28 +31,50 @@ def find_leaves(X, cuts, leaf):
 
 
 @njit(cache=True, nogil=True)
-def bound_leaves(X, cuts, first, bounds):
-    """Bound and count the rows of ``X`` (N, D) in the leaves from node ``first`` on.
+def part_nodes(X, order, cuts, begin, end, edge, spare):
+    """Sort the rows of K nodes into their children, in place.
 
-    Only trees with a root in ``cuts.root`` are visited. ``bounds`` has the arrays ``lower`` and
-    ``upper`` (K, D) and ``n_rows`` (K,); entry k belongs to node ``first + k`` and is updated in
-    place.
+    ``order`` int32 (M, N) holds the rows of ``X`` (N, D) in each tree; a node owns the slice from
+    ``begin`` to ``end``, int32 (K,), of the order of its tree. ``cuts`` has the arrays ``tree``,
+    ``dim`` int32 and ``loc`` (K,). Child 2k of node k, the left one, then owns the slice from
+    ``edge[2k]`` to ``edge[2k + 1]``, child 2k + 1 that from there to ``end[k]``; ``edge`` is int32
+    (2K,). ``spare`` int32 (N,) is working memory.
     """
-    root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
+    for k in range(begin.size):
+        tree, d, loc = cuts.tree[k], cuts.dim[k], cuts.loc[k]
+        middle = begin[k]
+        n_right = 0
+        for j in range(begin[k], end[k]):
+            i = order[tree, j]
+            is_left = X[i, d] <= loc
+            # Both are written and one of them kept: branches would be mispredicted.
+            order[tree, middle] = i
+            spare[n_right] = i
+            middle += is_left
+            n_right += not is_left
+        for j in range(n_right):
+            order[tree, middle + j] = spare[j]
+        edge[2 * k], edge[2 * k + 1] = begin[k], middle
+
+
+@njit(cache=True, nogil=True)
+def bound_nodes(X, order, tree, begin, end, bounds):
+    """Bound and count the rows of K nodes, which own slices as in :func:`part_nodes`.
+
+    ``bounds`` has the arrays ``lower`` and ``upper`` (K, D) and ``n_rows`` (K,), which are updated
+    in place. Columns are gone through one by one: a slab of rows stays in the cache.
+    """
     lower, upper = bounds.lower, bounds.upper
-    for begin in range(0, X.shape[0], WALK_ROWS):
-        end = min(begin + WALK_ROWS, X.shape[0])
-        for m in range(root.size):
-            for i in range(begin, end):
-                node = root[m]
-                while left[node] >= 0:
-                    node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-                k = node - first
-                if k >= 0:
-                    bounds.n_rows[k] += 1
-                    for d in range(X.shape[1]):
-                        lower[k, d] = min(lower[k, d], X[i, d])
-                        upper[k, d] = max(upper[k, d], X[i, d])
+    for k in range(begin.size):
+        m = tree[k]
+        bounds.n_rows[k] += end[k] - begin[k]
+        for d in range(X.shape[1]):
+            low, high = lower[k, d], upper[k, d]
+            for j in range(begin[k], end[k]):
+                value = X[order[m, j], d]
+                low = value if value < low else low
+                high = value if value > high else high
+            lower[k, d], upper[k, d] = low, high
 
 
 @njit(cache=True, nogil=True)

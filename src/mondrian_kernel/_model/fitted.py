@@ -39,6 +39,9 @@ class TrainingRows:
             raise ValueError(f"The arrays of the rows have shapes {shapes}.")
         if n_rows == 0:
             raise ValueError("There are no rows.")
+        types = [array.dtype.name for array in (self.leaf, self.Y, self.weight)]
+        if types != ["int32", "float64", "float64"]:
+            raise ValueError(f"The arrays of the rows have the types {types}.")
         trees.check_leaves(self.leaf)
         if not (np.isfinite(self.weight) & (self.weight > 0)).all():
             raise ValueError("The weights of the rows are not positive numbers.")
@@ -151,9 +154,10 @@ class FittedModel:
             raise ValueError("signal is not a variance for each output.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
-        for name in ("cell_weights", "intercept", "signal"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} is not finite.")
+        for name in ("cell_weights", "intercept", "signal", "scale", "relevance"):
+            values = getattr(self, name)
+            if values.dtype != np.float64 or not np.isfinite(values).all():
+                raise ValueError(f"{name} is not finite, or of another type.")
         if self.sums is not None:
             if self.sums.shape != (self.levels.n_features, n_outputs + 2):
                 raise ValueError(f"sums has shape {self.sums.shape}.")

@@ -12,8 +12,8 @@ from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
 from mondrian_kernel._online.stream import last_build
 from mondrian_kernel._settings import WARM_UP
-from mondrian_kernel._trees.checks import check_more_ranges
-from mondrian_kernel._trees.levels import Levels, continue_trees, online_levels
+from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
+from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -279,6 +279,26 @@ class ExactStream:
         """Return the numbers of the cells of rows, (n, L·M), level after level."""
         columns = zip(self._numbers, self.online.column, strict=False)
         return np.hstack([numbers[column[leaf]] for numbers, column in columns])
+
+    def check(self) -> None:
+        """Raise ValueError unless trees, cells, rows and weights belong together."""
+        check_online(self.online)
+        check_vectors(level_weights=self._level_weights, scale=self.scale, relevance=self.relevance)
+        n_cells, n_levels = self.online.n_cells, self._level_weights.size
+        numbers = np.concatenate(self._numbers)
+        sizes = [part.size for part in self._numbers]
+        if numbers.dtype != np.int32 or sizes != n_cells[:n_levels].tolist():
+            raise ValueError(f"{sizes} cells are numbered, where there are {n_cells}.")
+        if not np.array_equal(np.sort(numbers), np.arange(self._n_cells)):
+            raise ValueError("The cells are not numbered one by one.")
+        kept = self._kept
+        if kept is not None and (
+            kept.shape != (self.n_rows, self.scale.size) or not np.isfinite(kept).all()
+        ):
+            raise ValueError("The rows that are kept are not those of the fit.")
+        if self.online.n_rows != self.n_rows:
+            raise ValueError("The trees have other rows.")
+        self.fitted().check()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arrays, plain Python and :class:`Trees`; the factor is made anew from the rows."""

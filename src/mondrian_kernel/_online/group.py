@@ -79,6 +79,21 @@ class CellLearner(ABC):
         the small arrays and the rings, with the rungs in the first axis.
         """
 
+    def check_arrays(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        """Raise ValueError unless all arrays are finite and of these shapes; tables may be longer.
+
+        ``shapes`` of tables are those of one row.
+        """
+        for name, shape in shapes.items():
+            array: NDArray[Any] = getattr(self, name)
+            found = array.shape[1:] if name in self.tables else array.shape
+            if found != shape or (name in self.tables and not self.n_table <= array.shape[0]):
+                raise ValueError(f"{name} has the shape {array.shape}.")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} is not finite.")
+        if not (self.n_outputs > 0 and self.n_table >= 0 and 0 <= self.alpha < np.inf):
+            raise ValueError(f"n_outputs, n_table or alpha={self.alpha} is out of range.")
+
     def make_room(self, n_table: int) -> None:
         """Make the tables long enough for so many rows."""
         for name, value in self.tables.items():

@@ -120,6 +120,19 @@ class Filter(CellLearner):
             n_recent = 2 * RECENT_ROWS if self.loss == "squared" else 0
             self.recent = np.zeros((n_recent, self.n_outputs))
 
+    def check(self) -> None:
+        """Raise ValueError unless the arrays fit together."""
+        check_loss(self.loss)
+        K = self.n_outputs
+        recent = 2 * RECENT_ROWS if self.loss == "squared" else 0, K
+        tables = {"W": (K,), "P": ()}
+        small = {"b": (K,), "b_variance": (1,), "offset": (K,), "n_rows": (1,), "recent": recent}
+        self.check_arrays(tables | small)
+        if not (self.P > 0).all() or self.b_variance[0] <= 0 or self.alpha == 0:
+            raise ValueError("A variance or alpha is not positive.")
+        if self.n_rows[0] < 0:
+            raise ValueError("The number of rows is negative.")
+
     @classmethod
     def after(cls, model: FittedModel, loss: str) -> Filter:
         r"""Return a learner that continues a fit.
@@ -285,6 +298,13 @@ class Means(CellLearner):
     def __post_init__(self) -> None:
         if self.totals.size == 0:
             self.sums, self.totals = np.empty((0, self.n_outputs + 2)), np.zeros(self.n_outputs + 1)
+
+    def check(self) -> None:
+        """Raise ValueError unless the arrays fit together."""
+        K = self.n_outputs
+        self.check_arrays({"sums": (K + 2,), "totals": (K + 1,)})
+        if (self.sums[:, K:] < 0).any() or self.totals[K] < 0:
+            raise ValueError("The weight of a cell is negative.")
 
     @classmethod
     def after(cls, model: FittedModel, centre: bool) -> Means:

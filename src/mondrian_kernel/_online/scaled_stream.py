@@ -14,8 +14,8 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.group import Counts, LearnerGroup
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._settings import MAX_RUNGS, RUNGS_ABOVE, STREAM_WINDOW
-from mondrian_kernel._trees.checks import check_more_ranges
-from mondrian_kernel._trees.levels import Levels, online_levels
+from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
+from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
@@ -245,6 +245,33 @@ class ScaledStream:
         else:
             return
         self._group = None
+
+    def check(self) -> None:
+        """Raise ValueError unless trees, cells and learners belong together.
+
+        The learners have been checked before.
+        """
+        check_online(self.online)
+        check_vectors(
+            level_weights=self.level_weights,
+            scale=self.scale,
+            relevance=self.relevance,
+            error=self.error,
+        )
+        R, n_levels, rungs = len(self.learners), self.level_weights.size, self.online.rungs.size
+        if not 1 <= R <= MAX_RUNGS or self.error.shape != (R,) or not (self.error >= 0).all():
+            raise ValueError(f"There are {R} learners, but errors {self.error}.")
+        if (R > 1 and n_levels > 1) or R * n_levels > rungs or (self.changes_widths and rungs != R):
+            raise ValueError(f"There are {R} learners at {n_levels} levels, but {rungs} rungs.")
+        n_cells = self.online.n_cells
+        in_use = n_cells[:R] if n_levels == 1 else [n_levels * n_cells[:n_levels].max()]
+        first = self.learners[0]
+        for learner, n in zip(self.learners, in_use, strict=True):
+            if (type(learner), learner.n_outputs) != (type(first), first.n_outputs):
+                raise ValueError("The learners are of different kinds.")
+            if learner.n_table != n:
+                raise ValueError(f"A learner knows {learner.n_table} cells instead of {n}.")
+        self.fitted().check()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state as arrays, plain Python, :class:`Trees` and learners."""

@@ -15,7 +15,7 @@ from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, t
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     RELEVANCE_AT,
-    RELEVANCE_ROWS,
+    STREAM_RELEVANCE_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -32,6 +32,11 @@ class Start:
     n_rows: int
     learner: Learner
     error: float
+
+    def check(self) -> None:
+        """Raise ValueError unless there are rows and an error; the learner checks itself."""
+        if self.n_rows < 1 or not 0 <= self.error < np.inf:
+            raise ValueError(f"{self.n_rows} rows have the error {self.error}.")
 
 
 class Stream(ScaledStream):
@@ -161,6 +166,29 @@ class Stream(ScaledStream):
         new.learn_parts(rows, max_cells)
         return new
 
+    def check(self) -> None:
+        """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
+        super().check()
+        start, first = self.start, self.learners[0]
+        if start is not None and not (
+            isinstance(start, Start)
+            and start.n_rows <= self.n_rows
+            and type(start.learner) is type(first)
+            and start.learner.n_outputs == first.n_outputs
+            and start.learner.n_table == self.online.freeze().n_trees
+        ):
+            raise ValueError("The start is that of another stream.")
+        if self.kept is None:
+            return
+        X, Y, weight = self.kept
+        n, n_columns = X.shape[0], self.scale.size
+        if n < self._n_kept() or n > 4 * RELEVANCE_AT:
+            raise ValueError(f"{n} rows are kept instead of {self._n_kept()}.")
+        if (X.shape, Y.shape, weight.shape) != ((n, n_columns), (n, first.n_outputs), (n,)):
+            raise ValueError("The rows that are kept have other columns or outputs.")
+        if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in self.kept):
+            raise ValueError("A number of the rows that are kept is not finite.")
+
     def _n_kept(self, n_more: int = 0) -> int:
         """Return the number of rows that are kept, leading equal rows as one."""
         if self.start is None:
@@ -222,7 +250,7 @@ class Stream(ScaledStream):
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = dim_scale(self.scale_rule, X, weight), self.online.seed
-        relevance = learn_relevance(X / scale, Y, weight, seed, RELEVANCE_ROWS)
+        relevance = learn_relevance(X / scale, Y, weight, seed, STREAM_RELEVANCE_ROWS)
         return self._restarted(rows, scale, relevance, max_cells)
 
     def _restarted(

@@ -34,6 +34,13 @@ def check_columns(estimator: Any, n_columns: int) -> None:
         raise ValueError(f"The trees have {n_columns} columns, but the rows have others.")
 
 
+def check_vectors(**arrays: Any) -> None:
+    """Raise ValueError unless each is a vector of float64."""
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.ndim != 1:
+            raise ValueError(f"{name} is not a vector of numbers.")
+
+
 def check_ranges(rows: FloatArray) -> None:
     """Raise ValueError if the range of a column, or their sum, overflows."""
     with np.errstate(over="ignore"):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._settings import DISTRIBUTION_LEVELS
-from mondrian_kernel._trees.checks import check_budget
+from mondrian_kernel._trees.checks import check_budget, check_vectors
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.trees import Trees
@@ -183,7 +183,11 @@ def grow_trees(
 ) -> tuple[Trees, IntArray]:
     """Grow trees to a lifetime, or to the bound on cells; return them and the leaf of each row."""
     check_budget(max_cells, n_trees)
-    growth = Growth(rows, n_trees, seed, n_jobs)
+    return run_growth(Growth(rows, n_trees, seed, n_jobs), lifetime, max_cells)
+
+
+def run_growth(growth: Growth, lifetime: float, max_cells: int | None) -> tuple[Trees, IntArray]:
+    """Let trees grow to a lifetime, or to the bound on cells; return them and the leaves."""
     if max_cells is None:
         growth.advance(lifetime)
         return growth.freeze(lifetime)
@@ -194,7 +198,7 @@ def grow_trees(
             f"lifetime_={end:.6g} and their kernel is that much wider. Raise max_cells, or lower "
             "lifetime or n_estimators.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return growth.freeze(end)
 
@@ -213,6 +217,16 @@ def continue_trees(trees: Trees, levels: Levels, seed: int) -> OnlineTrees:
         rungs = np.append(rungs, trees.lifetime)
         column = np.vstack([column, trees.cells(trees.lifetime).column])
     return OnlineTrees.from_trees(trees, seed, rungs, column)
+
+
+def check_online(online: OnlineTrees) -> None:
+    """Raise ValueError unless cells and clocks are those of the trees, which check themselves."""
+    trees, stop = online.freeze(), online.stop
+    online_levels(online, slice(None)).check(trees)
+    check_vectors(stop=stop)
+    clock = stop[trees.left < 0]
+    if not ((clock >= 0) & (clock <= online.lifetime)).all():
+        raise ValueError("The clock of a leaf is out of range.")
 
 
 def online_levels(online: OnlineTrees, rungs: slice, weights: FloatArray | None = None) -> Levels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import dask
@@ -12,10 +13,10 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from mondrian_kernel._model.scaling import dim_scale, rounded
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.faults import clear_errors
-from mondrian_kernel.dask.inputs import beside
-from mondrian_kernel.dask.recipes import Recipe, parts_of
+from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
+from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
 
 
 class Rows(NamedTuple):
@@ -26,10 +27,28 @@ class Rows(NamedTuple):
     weight: FloatArray
 
 
+class Moments(NamedTuple):
+    """Sum of weights, and weighted mean and sum of squared deviations of each column."""
+
+    weight: float
+    mean: FloatArray
+    square: FloatArray
+
+
+class Summary(NamedTuple):
+    """Rows of each block, bounds and moments of the columns, and moments of numeric targets."""
+
+    lengths: NDArray[np.int64]
+    lower: FloatArray
+    upper: FloatArray
+    rows: Moments
+    targets: Moments | None
+
+
 class Blocks:
     """Rows, targets and weights in blocks.
 
-    Every pass over the blocks starts from the collections: nothing is kept in between, so that a
+    Every pass over the blocks starts from the collections: rows are not kept in between, so that a
     block may be read from disk each time, and one that was lost with its worker is read again.
 
     Parameters
@@ -40,47 +59,91 @@ class Blocks:
         Targets.
     sample_weight : dask collection or array-like of shape (N,), or None
         Weights; rows of weight 0 are left out.
+    numeric : bool, default=False
+        Whether targets are numbers, which are summarised too.
     """
 
-    def __init__(self, X: da.Array, y: Any = None, sample_weight: Any = None) -> None:
+    def __init__(
+        self, X: da.Array, y: Any = None, sample_weight: Any = None, *, numeric: bool = False
+    ) -> None:
         none = [None] * X.numblocks[0]
-        self.n_dims = int(X.shape[1])
+        self.n_columns, self._numeric = int(X.shape[1]), numeric
         self._X = parts_of(X)
         self._y = none if y is None else parts_of(beside(y, X, "y"))
         self._weight = (
             none if sample_weight is None else parts_of(beside(sample_weight, X, "sample_weight"))
         )
         self._scale: FloatArray | None = None
-        self._keep: list[Any] = none
 
-    def without_targets(self) -> Blocks:
-        """Return the blocks of rows and weights alone, so that y is not read."""
-        blocks = copy.copy(self)
-        blocks._y = [None] * len(self._X)
-        return blocks
+    @cached_property
+    def summary(self) -> Summary:
+        """Return what has to be known of the rows before they are scaled, from one pass."""
+        summary: Summary = self.total(_summarise, _merge_summaries, self._numeric)
+        if summary.lengths.sum() == 0:
+            raise ValueError("X has no rows, or sample_weight is zero for every one of them.")
+        warn_if_cramped(8 * self.n_columns * int(summary.lengths.max()))
+        return summary
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self._X)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows with a weight."""
+        return int(self.summary.lengths.sum())
+
+    @property
+    def box(self) -> FloatArray:
+        """Bounding box of the rows, (2, D): division by a scale keeps the order."""
+        box = np.stack([self.summary.lower, self.summary.upper])
+        return box if self._scale is None else box / self._scale
+
+    @property
+    def target_mean(self) -> FloatArray:
+        """Mean of numeric targets, (T,)."""
+        assert self.summary.targets is not None
+        return self.summary.targets.mean
+
+    def column_scale(self, scale: Any) -> FloatArray:
+        """Return what each column is divided by: ``dim_scale`` of all rows."""
+        if not isinstance(scale, str):
+            return dim_scale(scale, self.summary.lower[None], None)
+        total, mean, square = self.summary.rows
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = square / total
+            # StandardScaler's rule for columns that are constant up to rounding.
+            eps = np.finfo(float).eps
+            constant = variance <= total * eps * variance + (total * mean * eps) ** 2
+        usable = np.isfinite(variance) & ~constant
+        return rounded(np.sqrt(np.where(usable, variance, 1.0)))
 
     def scaled(self, scale: FloatArray) -> Blocks:
         """Return the blocks with every column divided by its scale."""
+        _ = self.summary  # of the rows as they come; the copy shares it
         blocks = copy.copy(self)
         blocks._scale = scale
         return blocks
 
-    def some(self, keep: Sequence[NDArray[np.bool_]]) -> Blocks:
-        """Return the blocks with some of their rows (of those that have a weight)."""
+    def without_targets(self) -> Blocks:
+        """Return the blocks of rows and weights alone, so that y is not read."""
         blocks = copy.copy(self)
-        # On the workers, once: they are as long as the data.
-        blocks._keep = persist([dask.delayed(np.asarray, pure=False)(mask) for mask in keep])
+        blocks._y = [None] * self.n_blocks
         return blocks
 
     def map(
-        self, function: Callable[..., Any], *message: Any, sent: Delayed | None = None
+        self,
+        function: Callable[..., Any],
+        *message: Any,
+        first: Sequence[Delayed | None] | None = None,
     ) -> list[Delayed]:
-        """Delayed ``function(rows, sent, *message)`` of each block; the message is sent once.
+        """Delayed ``function(rows, *message)`` of each block; the message is sent once.
 
-        ``sent`` is what :func:`send` has returned, and goes in front of the message.
+        With ``first``, one argument for each block, it is ``function(rows, first, *message)``.
         """
-        once = dask.delayed(message, traverse=False)
-        return self._call(function, [once] * len(self._X), [] if sent is None else [sent])
+        once = [dask.delayed(message, traverse=False)] * self.n_blocks
+        return self._call(function, once, None if first is None else [[part] for part in first])
 
     def total(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *message: Any
@@ -88,10 +151,10 @@ class Blocks:
         """Compute ``function(rows, *message)`` of all blocks and put the answers together."""
         return total(self.map(function, *message), merge)
 
-    def take(self, numbers: NDArray[np.integer], lengths: NDArray[np.int64]) -> Rows:
-        """Fetch the rows of these numbers, in that order; ``lengths`` are those of the blocks."""
+    def take(self, numbers: NDArray[np.integer]) -> Rows:
+        """Fetch the rows of these numbers, in that order. Rows of weight 0 have no number."""
         order = np.argsort(numbers, kind="stable")
-        begin = np.concatenate([[0], np.cumsum(lengths)])
+        begin = np.concatenate([[0], np.cumsum(self.summary.lengths)])
         pieces = np.split(numbers[order], np.searchsorted(numbers[order], begin[1:-1]))
         wanted = [(piece - first,) for piece, first in zip(pieces, begin[:-1], strict=True)]
         parts: list[Rows] = compute(self._call(_pick, wanted))
@@ -103,12 +166,16 @@ class Blocks:
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
 
     def _call(
-        self, function: Callable[..., Any], messages: Sequence[Any], sent: Sequence[Delayed] = ()
+        self,
+        function: Callable[..., Any],
+        messages: Sequence[Any],
+        first: Sequence[list[Any]] | None = None,
     ) -> list[Delayed]:
         # One task a block, which reads it too where it can: its rows are gone with the task.
         call = dask.delayed(_call, pure=False)
-        blocks = zip(self._X, self._y, self._weight, self._keep, messages, strict=True)
-        return [call(function, x, y, w, keep, self._scale, m, *sent) for x, y, w, keep, m in blocks]
+        first = [[]] * self.n_blocks if first is None else first
+        blocks = zip(self._X, self._y, self._weight, messages, first, strict=True)
+        return [call(function, x, y, w, self._scale, m, *f) for x, y, w, m, f in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
@@ -124,7 +191,7 @@ def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
 
 
 def delayed_call(
-    parts: list[Delayed], function: Callable[..., Any], message: tuple[Any, ...]
+    parts: list[Delayed], function: Callable[..., Any], *message: Any
 ) -> list[Delayed]:
     """Delayed ``function(part, *message)`` of each part; the message is sent once."""
     sent = dask.delayed(message, traverse=False)
@@ -154,6 +221,12 @@ def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
+def numbers(y: NDArray[Any]) -> FloatArray:
+    """Targets as a float64 matrix (n, T), also where n is 0."""
+    Y: FloatArray = np.asarray(y, dtype=np.float64)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
 def _apply(function: Callable[..., Any], part: Any, message: tuple[Any, ...]) -> Any:
     return function(part, *message)
 
@@ -163,10 +236,9 @@ def _call(
     x: Any,
     y: Any,
     weight: Any,
-    keep: NDArray[np.bool_] | None,
     scale: FloatArray | None,
     message: tuple[Any, ...],
-    *sent: Any,
+    *first: Any,
 ) -> Any:
     x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
@@ -177,15 +249,75 @@ def _call(
             raise ValueError(
                 f"A block of X has {X.shape[0]} rows and that of {name} has {part.shape[0]}."
             )
-    for used in None if weight is None else s != 0, keep:
-        if used is not None:
-            X, Y, s = X[used], None if Y is None else Y[used], s[used]
+    if weight is not None:
+        used = s != 0
+        X, Y, s = X[used], None if Y is None else Y[used], s[used]
     if scale is not None:
         X = np.divide(X, scale, order="C")
     del x  # what was read
-    return function(Rows(np.ascontiguousarray(X), Y, s), *sent, *message)
+    return function(Rows(np.ascontiguousarray(X), Y, s), *first, *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:
     Y = None if rows.Y is None else rows.Y[index]
     return Rows(rows.X[index], Y, rows.weight[index])
+
+
+def _summarise(rows: Rows, numeric: bool) -> Summary:
+    X, s = rows.X, rows.weight
+    _check_finite(X, "X")
+    _check_finite(s[:, None], "sample_weight")
+    if s.size and s.min() < 0:
+        raise ValueError(f"sample_weight has the negative entry {s.min()}.")
+    targets = None
+    if numeric:
+        assert rows.Y is not None
+        Y = numbers(rows.Y)
+        _check_finite(Y, "y")
+        targets = _moments(Y, s)
+    return Summary(
+        np.array([s.size]),
+        X.min(axis=0, initial=np.inf),
+        X.max(axis=0, initial=-np.inf),
+        _moments(X, s),
+        targets,
+    )
+
+
+def _check_finite(values: FloatArray, name: str) -> None:
+    bad = ~np.isfinite(values).all(axis=0)
+    if bad.any():
+        raise ValueError(
+            f"{name} holds NaN or infinity, in column {int(np.argmax(bad))}. Fill or drop the rows."
+        )
+
+
+def _moments(values: FloatArray, weight: FloatArray) -> Moments:
+    total = float(weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = weight @ values / total if total > 0 else np.zeros(values.shape[1])
+        return Moments(total, mean, weight @ (values - mean) ** 2)
+
+
+def _merge_summaries(a: Summary, b: Summary) -> Summary:
+    targets = None
+    if a.targets is not None and b.targets is not None:
+        targets = _merge_moments(a.targets, b.targets)
+    return Summary(
+        np.concatenate([a.lengths, b.lengths]),
+        np.minimum(a.lower, b.lower),
+        np.maximum(a.upper, b.upper),
+        _merge_moments(a.rows, b.rows),
+        targets,
+    )
+
+
+def _merge_moments(a: Moments, b: Moments) -> Moments:
+    """Chan, Golub and LeVeque's update of means and sums of squares."""
+    total = a.weight + b.weight
+    share = b.weight / total if total > 0 else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = b.mean - a.mean
+        return Moments(
+            total, a.mean + share * step, a.square + b.square + a.weight * share * step**2
+        )

@@ -2,42 +2,62 @@
 
 from __future__ import annotations
 
-from functools import partial
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from scipy.optimize import minimize
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._linear.classes import weigh_classes
-from mondrian_kernel._linear.losses import probabilities
+from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
+from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.choose import choose_loss_width, enough_trees
+from mondrian_kernel._path.choose import choose_loss_width
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._trees.checks import check_budget, draw_seed
+from mondrian_kernel._settings import (
+    CLASS_SAMPLE_ROWS,
+    CLASSIFIER_TOL,
+    LBFGS_MEMORY,
+    LBFGS_STEPS,
+)
+from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
+from mondrian_kernel.dask.base import BlockEstimator, block_docs, docs_of, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
-from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.choose import block_scale
-from mondrian_kernel.dask.features import cells_of_block_trees, keep_names, plant
-from mondrian_kernel.dask.inputs import beside, is_collection, row_array
-from mondrian_kernel.dask.lazy import known_rows, map_rows
-from mondrian_kernel.dask.linear import Linear, predict_mean
-from mondrian_kernel.dask.logistic import minimise_logistic
-from mondrian_kernel.dask.ridge import is_dense, solve_products, solve_sums
-from mondrian_kernel.dask.summary import Summary, summarise
-from mondrian_kernel.dask.sums import sum_rows
-from mondrian_kernel.dask.targets import Encoded
-from mondrian_kernel.features import MondrianFeatures, features_at
+from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
+from mondrian_kernel.dask.inputs import is_collection
+from mondrian_kernel.dask.regressor import fit_cells, is_dense
 
-_TOL = 1e-4
-# The width is chosen on so many rows at most, in one place.
-SAMPLE_ROWS = 10_000
+
+@dataclass(frozen=True)
+class Encoded:
+    """Makes targets of classes: the columns of a loss, and weights with a factor of each class."""
+
+    classes: NDArray[Any]
+    factor: FloatArray
+    loss: str
+
+    def labels(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Numbers of classes (n,)."""
+        return np.searchsorted(self.classes, y)
+
+    def one_hot(self, y: NDArray[Any]) -> FloatArray:
+        """Columns of zeros and ones, one for each class, (n, K)."""
+        return np.eye(self.classes.size)[self.labels(y)]
+
+    def __call__(self, y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Targets (n, K) and weights (n,)."""
+        labels = self.labels(y)
+        return encode(labels, self.classes.size, self.loss), weight * self.factor[labels]
 
 
 def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
@@ -48,7 +68,8 @@ def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
     return True
 
 
-class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
+@block_docs
+class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     r"""Classification with the Mondrian kernel on rows in the blocks of a dask collection.
 
     .. math::
@@ -60,55 +81,22 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel on the scaled inputs, or "auto" to choose it as the classifier
-        without Dask does, on 10 000 rows drawn with the seed where there are more.
-    alpha : float or "auto", default="auto"
-        Penalty α > 0 beside a sum of losses, or "auto" to choose it likewise.
-    n_estimators : int or "auto", default="auto"
-        Number of trees M; "auto" as in :class:`mondrian_kernel.MondrianKernelClassifier`: of very
-        many rows 100.
+    lifetime, alpha, n_estimators
+        As in :class:`mondrian_kernel.MondrianKernelClassifier`. "auto" chooses on 10 000 rows drawn
+        with the seed where there are more; they are fetched.
     loss : {"log_loss", "squared"}, default="log_loss"
-        Loss ℓ: logistic, with a softmax for many classes, or the square of the distance to ±1.
+        Loss ℓ: logistic, with a softmax for many classes, or the squared distance to ±1.
     class_weight : dict, "balanced" or None, default=None
         Factor of the weights of each class; "balanced" gives all classes the same total.
-    scale : "std", None or array-like of shape (n_features,), default="std"
-        What every input is divided by: its standard deviation, nothing, or the given numbers.
-    relevance : {"auto", "learn", "equal"}, default="auto"
-        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
-        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel._model.relevance.learn_relevance`.
-    max_cells : int or None, default=None
-        Bound on the number of cells of all trees.
-    keep_cells : bool or "auto", default="auto"
-        Whether the fit keeps the cells of all rows in the memory of the workers, M bytes a row or
-        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
-        at every step. By default they are kept where they take less than half of what is free.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees and of the rows on which the width is chosen.
+    <scale>
+    <max_cells>
+    <keep_cells>
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Classes, sorted.
-    lifetime_, alpha_ : float
-        Lifetime and penalty of the fit.
-    path_ : LifetimePath or None
-        The path on which they were chosen; None where both were given.
-    coef_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
-        Weights of the features; of two classes, for the second.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts, not penalised.
-    features_ : MondrianFeatures
-        The feature map, of the scaled inputs.
-    relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled input counts, 1 on average.
-    scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by: their scale over their relevance.
-    n_features_in_ : int
-        Number of input columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input columns, where ``X`` had any.
+    <attributes>
+    classes_, cell_weights_, intercept_
+        As in :class:`mondrian_kernel.MondrianKernelClassifier`.
 
     Examples
     --------
@@ -153,55 +141,37 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskMondrianKernelClassifier:
-        """Choose the width and fit.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Rows, finite. Read once for each level of the trees: ``persist`` it if it fits into the
-            memory of the workers.
-        y : dask array or series of shape (n_samples,)
-            Classes, numbers or strings, in the same blocks where the sizes of blocks are not known.
-        sample_weight : dask array or series of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : DaskMondrianKernelClassifier
-            The fitted model.
-        """
-        check_budget(self.max_cells, self.n_estimators)
-        rows, names = row_array(X)
-        y = beside(y, rows, "y")
-        if y.ndim != 1:
-            raise ValueError(f"y must have one dimension, got {y.ndim}.")
-        blocks = Blocks(rows, y, sample_weight)
-        summary = summarise(blocks)
-        seed = draw_seed(self.random_state)
-        target = self._encoding(blocks)
-        scale, relevance = block_scale(self, blocks, summary, seed, target.one_hot)
+    @docs_of(MondrianKernelClassifier.fit)
+    def fit(  # noqa: D102
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> DaskMondrianKernelClassifier:
+        blocks, targets, names = self._check_blocks(X, y, sample_weight)
+        if targets.ndim != 1:
+            raise ValueError(f"y must have one dimension, got {targets.ndim}.")
+        _ = blocks.summary  # checks the rows first
+        seed, target = draw_seed(self.random_state), self._encoding(blocks)
+        scale, relevance = self._learn_scales(blocks, seed, target.one_hot)
         blocks = blocks.scaled(scale)
-        lifetime, alpha, path = self._choose(blocks, summary, target, seed)
-        n_trees = enough_trees(
-            self.n_estimators, (summary.n_rows, blocks.n_dims), self.max_cells,
-            partial(cells_of_block_trees, blocks, summary, scale, lifetime, seed),
-            target.classes.size,
-        )  # fmt: skip
-        features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells)
-        features._run(plant(blocks, summary, scale, n_trees, seed))
-        W, b = self._minimise(blocks, features, target, alpha)
-
-        self.n_features_in_ = blocks.n_dims
-        keep_names(self, names)
-        self.classes_, self.path_ = target.classes, path
-        self.scale_, self.relevance_ = scale, relevance
-        self.features_, self.lifetime_, self.alpha_ = features, features.lifetime_, alpha
-        self.coef_, self.intercept_ = W.T, b
+        lifetime, alpha, path = self._choose(blocks, target, seed)
+        trees = self._grow(blocks, lifetime, seed, target.classes.size)
+        levels = Levels.of(trees, np.array([trees.lifetime]))
+        none = np.empty(0)
+        model = FittedModel(trees, levels, none, none, scale, relevance, float(alpha), seed, none)
+        dense = self.loss == "squared" and is_dense("auto", levels.n_features)
+        cells = CellBlocks(blocks, trees, levels, target, keep=False if dense else self.keep_cells)
+        if self.loss == "squared":
+            model, _ = fit_cells(model, cells, "auto", np.zeros(1))
+            model = replace(model, signal=none)
+        else:
+            W, b = minimise_logistic(cells, levels, model.alpha, CLASSIFIER_TOL)
+            model = replace(model, cell_weights=W, intercept=b)
+        self._keep_columns(blocks, names)
+        self._set_fitted(model, path)
+        self.classes_ = target.classes
         return self
 
     def _encoding(self, blocks: Blocks) -> Encoded:
-        """Classes and the factors of their weights, from one pass over the rows."""
+        """Return the classes and the factors of their weights, from one pass over the rows."""
         classes, weight = blocks.total(_count_classes, _merge_classes)
         if classes.size < 2:
             raise ValueError(
@@ -212,110 +182,55 @@ class DaskMondrianKernelClassifier(ClassifierMixin, BaseEstimator):
         return Encoded(classes, weighed / weight, self.loss)
 
     def _choose(
-        self, blocks: Blocks, summary: Summary, target: Encoded, seed: int
+        self, blocks: Blocks, target: Encoded, seed: int
     ) -> tuple[float, float, LifetimePath | None]:
         if self.lifetime != "auto" and self.alpha != "auto":
             return float(self.lifetime), float(self.alpha), None
-        some = np.arange(summary.n_rows)
-        if some.size > SAMPLE_ROWS:
+        some = np.arange(blocks.n_rows)
+        if some.size > CLASS_SAMPLE_ROWS:
             rng = np.random.default_rng(seed)
-            some = np.sort(rng.choice(summary.n_rows, SAMPLE_ROWS, replace=False, shuffle=False))
-        sample = blocks.take(some, summary.lengths)
+            some = np.sort(rng.choice(some.size, CLASS_SAMPLE_ROWS, replace=False, shuffle=False))
+        sample = blocks.take(some)
         assert sample.Y is not None
         labels = target.labels(sample.Y)
         first, weight = join_equal(sample.X, labels[:, None], sample.weight * target.factor[labels])
         return choose_loss_width(
-            sample.X[first], labels[first], target.classes.size, self.loss, weight, seed,
-            lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
-            n_jobs=None, verbose=0,
-        )  # fmt: skip
+            sample.X[first],
+            labels[first],
+            target.classes.size,
+            self.loss,
+            weight,
+            seed,
+            lifetime=self.lifetime,
+            alpha=self.alpha,
+            n_estimators=self.n_estimators,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
 
-    def _minimise(
-        self, blocks: Blocks, features: MondrianFeatures, target: Encoded, alpha: float
-    ) -> tuple[FloatArray, FloatArray]:
-        dense = self.loss == "squared" and is_dense("auto", features.n_cells_)
-        cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)
-        if self.loss == "log_loss":
-            return minimise_logistic(cells, alpha, _TOL)
-        solution = solve_sums(sum_rows(cells), alpha) if dense else solve_products(cells, alpha)
-        return solution.coef, solution.intercept
+    partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
 
-    def decision_function(self, X: Any) -> Any:
-        """Scores of rows, the higher the likelier, lazily where rows are a collection.
+    @docs_of(MondrianKernelClassifier.decision_function)
+    def decision_function(self, X: Any) -> Any:  # noqa: D102
+        if not is_collection(X):
+            return super().decision_function(X)
+        n = self._fitted().n_outputs
+        return self._lazily("decision_function", X, None if n == 1 else n)
 
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        scores : dask array or ndarray of shape (n_samples,) for two classes, else (n_samples, \
-n_classes)
-            Scores; of two classes, of the second.
-        """
-        check_is_fitted(self)
-        n = self.coef_.shape[0]
-        return self._map(_decide, X, None if n == 1 else n, np.empty((0,) * (1 if n == 1 else 2)))
-
-    def predict(self, X: Any) -> Any:
-        """Predict the class of rows, lazily where they are a collection.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : dask array or ndarray of shape (n_samples,)
-            Class with the highest score.
-        """
-        check_is_fitted(self)
-        return self._map(_classify, X, None, self.classes_[:0])
+    @docs_of(MondrianKernelClassifier.predict)
+    def predict(self, X: Any) -> Any:  # noqa: D102
+        if not is_collection(X):
+            return super().predict(X)
+        self._fitted()
+        return self._lazily("predict", X, None, self.classes_.dtype)
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of rows, lazily where they are a collection; only for "log_loss".
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        P : dask array or ndarray of shape (n_samples, n_classes)
-            Probabilities in the order of ``classes_``.
-        """
-        check_is_fitted(self)
-        return self._map(_probabilities, X, self.classes_.size, np.empty((0, 0)))
-
-    def _map(self, function: Any, X: Any, n_columns: int | None, meta: NDArray[Any]) -> Any:
-        features = features_at(self.features_.trees_, self.lifetime_)
-        model = Linear(features, self.scale_, self.coef_.T, self.intercept_), self.classes_
-        if is_collection(X):
-            return map_rows(function, model, known_rows(self, X), n_columns, meta)
-        return function(model, validate_data(self, X, reset=False, dtype=np.float64, order="C"))
-
-
-_Model = tuple[Linear, NDArray[Any]]
-
-
-def _decide(model: _Model, X: FloatArray) -> FloatArray:
-    F = predict_mean(model[0], X)
-    return F[:, 0] if F.shape[1] == 1 else F
-
-
-def _classify(model: _Model, X: FloatArray) -> NDArray[Any]:
-    F = predict_mean(model[0], X)
-    best = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
-    classes: NDArray[Any] = model[1][best]
-    return classes
-
-
-def _probabilities(model: _Model, X: FloatArray) -> FloatArray:
-    return probabilities(predict_mean(model[0], X))
+    @docs_of(MondrianKernelClassifier.predict_proba)
+    def predict_proba(self, X: Any) -> Any:  # noqa: D102
+        if not is_collection(X):
+            return super().predict_proba(X)
+        self._fitted()
+        return self._lazily("predict_proba", X, self.classes_.size)
 
 
 _Classes = tuple[NDArray[Any], FloatArray]
@@ -337,3 +252,76 @@ def _merge_classes(a: _Classes, b: _Classes) -> _Classes:
 
 def _add_up(weight: FloatArray, labels: NDArray[np.intp], n_classes: int) -> FloatArray:
     return np.bincount(labels.reshape(-1), weight, minlength=n_classes).astype(np.float64)
+
+
+def minimise_logistic(
+    cells: CellBlocks, levels: Levels, alpha: float, tol: float, max_iter: int = LBFGS_STEPS
+) -> tuple[FloatArray, FloatArray]:
+    r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
+
+    L-BFGS on weights in units of a bound on their curvature; every step is a pass over the rows.
+    (Newton's method as in :mod:`mondrian_kernel._linear.newton` keeps a number for each row, and
+    rows stay in their blocks here.) It ends when the duality gap,
+    :math:`\lVert \nabla_W \rVert^2 / 4\alpha` and what the intercept may gain, is at most ``tol``
+    times the objective.
+
+    Returns
+    -------
+    W, b : ndarray of shape (F, K) and (K,)
+        Weights and intercept.
+    """
+    J, totals = join_matrix(levels, cells.node), sum_totals(cells)
+    n_outputs = totals.mean.size
+    bound = smoothness("log_loss", n_outputs)
+    # Σ s φ², as φ is 0 or √(w_l / M)
+    square = np.repeat(levels.values, levels.per_tree.sum(axis=1)) * (J @ totals.phi)
+    curvature = np.append(bound * square + 2.0 * alpha, bound * totals.total_weight)
+    unit = np.repeat(1.0 / np.sqrt(curvature), n_outputs).reshape(-1, n_outputs)
+    gap = np.inf
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal gap
+        point = x.reshape(unit.shape) * unit
+        W, b = point[:-1], point[-1]
+        loss, fine, slopes, H = cells.sum(_slopes, J.T @ W, b)
+        gradient = J @ fine + 2.0 * alpha * W
+        total = float(loss + alpha * np.vdot(W, W))
+        gain = 0.5 * slopes @ np.linalg.pinv(H, hermitian=True) @ slopes
+        gap = float(np.vdot(gradient, gradient) / (4.0 * alpha) + gain) / total
+        return total, (np.vstack([gradient, slopes]) * unit).ravel()
+
+    def stop(intermediate_result: Any) -> None:
+        if gap <= tol:
+            raise StopIteration
+
+    options: Any = {
+        "maxcor": LBFGS_MEMORY,
+        "maxiter": max_iter,
+        "maxfun": 2 * max_iter,
+        "ftol": 0,
+        "gtol": 0,
+    }
+    found = minimize(
+        objective, np.zeros(unit.size), jac=True, method="L-BFGS-B", callback=stop, options=options
+    )
+    if gap > tol:
+        warnings.warn(
+            f"The objective {found.fun:.6g} may be {gap * found.fun:.2g} above the optimum after "
+            f"{found.nit} steps. Raise alpha.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    point = found.x.reshape(unit.shape) * unit
+    return point[:-1], point[-1]
+
+
+def _slopes(
+    part: Part, W: FloatArray, b: FloatArray
+) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Sum of losses, gradient in the weights and the intercept, and the intercept's Hessian."""
+    features, s = part.features, part.weight[:, None]
+    F = features.gather(W) + b
+    R = s * slope("log_loss", part.Y, F)
+    loss = float(part.weight @ value("log_loss", part.Y, F))
+    gradient = features.scatter(R, W.shape[0])
+    return loss, gradient, R.sum(axis=0), intercept_hessian("log_loss", F, s)

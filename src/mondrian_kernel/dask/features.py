@@ -6,19 +6,19 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._trees.checks import check_budget, check_ranges, draw_seed
+from mondrian_kernel._trees.checks import check_budget, draw_seed
+from mondrian_kernel._trees.levels import check_lifetimes, reached_levels, run_growth
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.dask.base import docs_of, keep_names, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
-from mondrian_kernel.dask.inputs import is_collection, row_array
-from mondrian_kernel.dask.lazy import known_rows, map_rows
-from mondrian_kernel.dask.summary import Summary, summarise
-from mondrian_kernel.features import MondrianFeatures, features_at
+from mondrian_kernel.dask.inputs import is_collection, known_rows, row_array
+from mondrian_kernel.features import MondrianFeatures
 
 
 class DaskMondrianFeatures(MondrianFeatures):
@@ -34,18 +34,12 @@ class DaskMondrianFeatures(MondrianFeatures):
 
     Parameters
     ----------
-    lifetime : float, default=1.0
-        Time λ at which the trees stop.
-    n_estimators : int, default=100
-        Number of trees M.
-    max_cells : int or None, default=None
-        Bound on the number of cells C of all trees together.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
+    lifetime, n_estimators, weights, max_cells, random_state
+        As in :class:`mondrian_kernel.MondrianFeatures`.
 
     Attributes
     ----------
-    lifetime_, n_cells_, n_cells_per_tree_, trees_, n_features_in_, feature_names_in_
+    lifetime_, n_cells_, n_cells_per_tree_, levels_, trees_, n_features_in_, feature_names_in_
         As in :class:`mondrian_kernel.MondrianFeatures`.
     n_rounds_ : int
         Passes over the rows that it took to grow the trees.
@@ -68,113 +62,58 @@ class DaskMondrianFeatures(MondrianFeatures):
 
     def __init__(
         self,
-        lifetime: float = 1.0,
+        lifetime: Any = 1.0,
         n_estimators: int = 100,
         *,
+        weights: ArrayLike | None = None,
         max_cells: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.lifetime = lifetime
         self.n_estimators = n_estimators
+        self.weights = weights
         self.max_cells = max_cells
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: object = None) -> DaskMondrianFeatures:
-        """Grow the trees on the rows of X.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Rows, finite. Read once for each level of the trees: ``persist`` it if it fits into the
-            memory of the workers.
-        y : ignored
-            Present for pipelines.
-
-        Returns
-        -------
-        self : DaskMondrianFeatures
-            The fitted transformer.
-        """
+    @docs_of(MondrianFeatures.fit)
+    def fit(self, X: Any, y: object = None) -> DaskMondrianFeatures:  # noqa: D102
         check_budget(self.max_cells, self.n_estimators)
+        lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
         rows, names = row_array(X)
         seed = draw_seed(self.random_state)
-        blocks = Blocks(rows)
-        growth = plant(blocks, summarise(blocks), np.ones(blocks.n_dims), self.n_estimators, seed)
-        self._run(growth)
-        self.n_rounds_ = growth.n_rounds
+        growth = BlockGrowth(Blocks(rows), self.n_estimators, seed)
+        trees, _ = run_growth(growth, float(lifetimes[-1]), self.max_cells)
+        self.n_features_in_, self._seed = trees.n_dims, seed
         keep_names(self, names)
+        self.n_rounds_ = growth.n_rounds
+        self._set_trees(trees, reached_levels(trees, lifetimes, weights))
         return self
 
-    def fit_transform(self, X: Any, y: object = None, **fit_params: Any) -> da.Array:
-        """Grow the trees on the rows of X and return their features, lazily."""
+    @docs_of(MondrianFeatures.fit_transform)
+    def fit_transform(self, X: Any, y: object = None, **fit_params: Any) -> da.Array:  # noqa: D102
         return self.fit(X).transform(X)
 
-    def transform(self, X: Any) -> da.Array | sparse.csr_matrix:
-        """Map rows to their features.
+    partial_fit = not_on_dask(MondrianFeatures.partial_fit)
 
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows, fitted before or new.
-
-        Returns
-        -------
-        Phi : dask array of csr_matrix blocks, or csr_matrix, of shape (n_samples, n_cells_)
-            Lazy where X is; at most M non-zeros a row.
-        """
+    @docs_of(MondrianFeatures.transform)
+    def transform(self, X: Any) -> da.Array | sparse.csr_matrix:  # noqa: D102
         check_is_fitted(self)
         if not is_collection(X):
             return super().transform(X)
-        model, meta = features_at(self.trees_, self.lifetime_), sparse.csr_matrix((0, 0))
-        return map_rows(MondrianFeatures.transform, model, known_rows(self, X), self.n_cells_, meta)
+        return self._lazily("transform", X, self.n_cells_, sparse.csr_matrix((0, 0)))
 
-    def apply(self, X: Any) -> da.Array | NDArray[np.int32]:
-        """Return the cell of each row in each tree, lazily where X is a collection.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows, fitted before or new.
-
-        Returns
-        -------
-        cells : dask array or ndarray of shape (n_samples, n_estimators), int32
-            Number of the cell, which is the column of its feature.
-        """
+    @docs_of(MondrianFeatures.apply)
+    def apply(self, X: Any) -> da.Array | NDArray[np.int32]:  # noqa: D102
         check_is_fitted(self)
         if not is_collection(X):
             return super().apply(X)
-        model, meta = features_at(self.trees_, self.lifetime_), np.empty((0, 0), np.int32)
-        n_trees = self.trees_.n_trees
-        return map_rows(MondrianFeatures.apply, model, known_rows(self, X), n_trees, meta)
+        return self._lazily("apply", X, self.trees_.n_trees, np.empty((0, 0), np.int32))
+
+    def _lazily(self, method: str, X: Any, n_columns: int, meta: Any) -> da.Array:
+        model = MondrianFeatures.from_trees(self.trees_, self.levels_)
+        return map_rows(method, model, known_rows(self, X), n_columns, meta)
 
     def kernel(self, X: Any, Y: Any = None) -> FloatArray:
         """Approximate kernel between rows, a matrix in memory; collections are computed first."""
         return super().kernel(*(Z.compute() if is_collection(Z) else Z for Z in (X, Y)))
-
-
-def plant(
-    blocks: Blocks, summary: Summary, scale: FloatArray, n_trees: int, seed: int
-) -> BlockGrowth:
-    """Return trees at time 0 on blocks with columns that were divided by ``scale``."""
-    box = summary.box(scale)
-    check_ranges(box.reshape(2, -1))
-    return BlockGrowth(blocks, summary.n_rows, box, n_trees, seed)
-
-
-def cells_of_block_trees(
-    blocks: Blocks, summary: Summary, scale: FloatArray, lifetime: float, seed: int, n_trees: int
-) -> int:
-    """Return the number of cells of a few trees at a lifetime."""
-    few = plant(blocks, summary, scale, n_trees, seed)
-    few.advance_within(lifetime, n_trees * summary.n_rows)
-    return few.n_cells
-
-
-def keep_names(estimator: Any, names: NDArray[np.object_] | None) -> None:
-    """Remember the names of columns, or forget those of an earlier fit."""
-    if names is not None:
-        estimator.feature_names_in_ = names
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_

@@ -5,31 +5,33 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from mondrian_kernel._kernels.tables import Clocks
+from mondrian_kernel._settings import ROUND_NUMBERS, ROUND_ROWS_LEAST, ROUND_STEP
+from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
+from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel.dask.blocks import Blocks, Rows, delayed_call, persist, total
+from mondrian_kernel.dask.cluster import is_room_for
 
 
-class Cuts(NamedTuple):
-    """The cuts of trees, which is all that a block needs to know: tables over the nodes."""
+class Round(NamedTuple):
+    """The cuts of one round, in the order of the nodes that are cut.
 
-    root: IntArray
-    left: IntArray
-    right: IntArray
+    Blocks and client number the open nodes alike: ``cut`` (K,) are the numbers of the nodes that
+    are cut, at ``loc`` along ``dim``, and ``waits`` of those that may be cut later. After the round
+    the latter come first, then the 2K children; all others are closed.
+    """
+
+    cut: IntArray
+    waits: IntArray
+    tree: IntArray
     dim: IntArray
     loc: FloatArray
-
-    def leaves(self, X: FloatArray) -> IntArray:
-        """Leaf of each row in each tree, of shape (n, M)."""
-        from mondrian_kernel._kernels.rounds import find_leaves
-
-        leaf = np.empty((X.shape[0], self.root.size), np.int32)
-        find_leaves(X, self, leaf)
-        return leaf
 
 
 class Bounds(NamedTuple):
@@ -40,77 +42,101 @@ class Bounds(NamedTuple):
     n_rows: NDArray[np.int64]
 
 
+class Places(NamedTuple):
+    """Where some rows of a block are: the rows of each tree in the order of its open nodes.
+
+    Node k owns the slice from ``begin[k]`` to ``end[k]`` of a row of ``order`` (M, n).
+    """
+
+    order: IntArray
+    begin: IntArray
+    end: IntArray
+
+
 class BlockGrowth(Growth):
     """M trees in growth on rows in blocks; the rows never move.
 
-    In a round every open node of every tree is cut once. The cuts so far go to the blocks; each
-    sends its rows down them and answers with the bounds and the number of its rows in every new
-    node. From the joint answer follow the rings of all clocks up to the next cut of each node,
-    those that miss the rows included. There are as many rounds as the deepest tree has levels.
+    In a round every open node of every tree is cut once. The cuts go to the blocks; each sorts its
+    rows into the new nodes and answers with their bounds and numbers. From the joint answer follow
+    the rings of all clocks up to the next cut of each node, those that miss the rows included.
+    There are as many rounds as the deepest tree has levels.
 
     Draws belong to nodes, and least, greatest and number do not depend on the order of rows: the
     trees are, bit for bit, those of :class:`mondrian_kernel._trees.growth.Growth`, whatever the
-    blocks. (There a clock rings with the range of one dim at a time. Here that would take a pass
-    over the rows for every ring, and the bounds of all dims are needed in the end.)
+    blocks. (There a clock reads the range of one column at a time. Here that would take a pass over
+    the rows for every ring, and the bounds of all columns are needed in the end.)
 
     Parameters
     ----------
     blocks : Blocks
         The rows.
-    n_rows : int
-        Number of rows.
-    box : ndarray of shape (2 D,)
-        Their bounding box, lower then upper sides.
     n_trees : int
         Number of trees, M.
     seed : int
         Seed of all node streams.
+    keep : bool or None, default=None
+        Whether workers remember between rounds where their rows are, 4 M bytes a row. If not, rows
+        go through all rounds again in each. None: where there is room for it.
 
     Attributes
     ----------
     n_rounds : int
         Rounds so far, each of them a pass over all rows.
-    n_bytes : int
+    n_bytes : tuple of int
         Bytes sent to a worker in all rounds so far, and the same for the answers of a block.
     """
 
-    _step = 1.5  # a step costs a pass over the rows, or several
+    _step = ROUND_STEP
 
     def __init__(
-        self, blocks: Blocks, n_rows: int, box: FloatArray, n_trees: int, seed: int
+        self, blocks: Blocks, n_trees: int, seed: int, *, keep: bool | None = None
     ) -> None:
+        box, n_rows = blocks.box, blocks.n_rows
+        check_ranges(box)
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
         self.n_rounds, self.n_bytes = 0, (0, 0)
         self._rows = blocks.without_targets()
-        self._blocks = [Block.plant(seed, 0, n_trees, 0, box)]
-        self._tight = np.tile(box, (n_trees, 1))
+        self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
+        self._tight = np.tile(box.ravel(), (n_trees, 1))
         self._count = np.full(n_trees, n_rows, np.int64)
+        self._numbers = np.arange(n_trees, dtype=np.int32)  # of open nodes, as blocks count them
+        self._keep = is_room_for(4 * n_rows * n_trees) if keep is None else keep
+        self._kept: list[Delayed | None] = [None] * blocks.n_blocks
+        self._rounds: list[Round] = []  # so far, where blocks remember nothing
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
+        from mondrian_kernel._kernels.grow import TREE
         from mondrian_kernel._kernels.rounds import child_keys, next_cuts
 
-        trees, n_dims = self._blocks[0], self._tight.shape[1] // 2
+        trees, n_columns = self._blocks[0], self._tight.shape[1] // 2
         node, key, draw, clock, box = Clocks._make(a.copy() for a in trees.open)
+        number, waiting = self._numbers, np.empty(0, np.int32)
         resting: list[Any] = []
         while node.size:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
             tight, count = self._tight[node], self._count[node]
             clocks = Clocks(node, key, draw, clock, box)
             next_cuts(clocks, tight, count, lifetime, dim, loc)
-            waits = (dim < 0) & (count > 1) & (box[:, n_dims:] > box[:, :n_dims]).any(axis=1)
+            waits = (dim < 0) & (count > 1) & (box[:, n_columns:] > box[:, :n_columns]).any(axis=1)
             resting.append([a[waits] for a in (node, key, draw, clock, box)])
+            waiting = np.append(waiting, number[waits])
             cut = dim >= 0
             if not cut.any():
                 break
             node, key, clock, dim = node[cut], key[cut], np.repeat(clock[cut], 2), dim[cut]
             children = self._cut(node, dim, loc[cut], clock[::2])
-            self._bound(children)
+            tree = trees.links[node, TREE].copy()
+            self._bound(Round(number[cut], waiting, tree, dim, loc[cut]))
+            number = np.arange(waiting.size + children.size, dtype=np.int32)
+            waiting, number = number[: waiting.size], number[waiting.size :]
             node, key, draw = children, child_keys(key), np.zeros(children.size, np.int32)
             box = np.repeat(box[cut], 2, axis=0)
             child, dim = np.arange(children.size), np.repeat(dim, 2)
-            for side in dim, n_dims + dim:
+            for side in dim, n_columns + dim:
                 box[child, side] = self._tight[children, side]
-        trees.open = Clocks._make(np.concatenate(parts) for parts in zip(*resting, strict=True))
+        if resting:
+            trees.open = Clocks._make(np.concatenate(parts) for parts in zip(*resting, strict=True))
+        self._numbers = waiting
 
     def _cut(
         self, node: IntArray, dim: IntArray, loc: FloatArray, time: FloatArray
@@ -129,38 +155,20 @@ class BlockGrowth(Growth):
         trees.n_nodes += children.size
         return children
 
-    def _bound(self, children: IntArray) -> None:
-        """Ask the blocks for the bounds of new leaves."""
-        cuts = self._cuts_above(children)
-        first = cuts.left.size - children.size
-        answer: Bounds = self._rows.total(bound_leaves, merge_bounds, cuts, first)
+    def _bound(self, cuts: Round) -> None:
+        """Send the cuts of a round to the blocks, and ask for the bounds of the new nodes."""
+        rounds = [*self._rounds, cuts]
+        if self._keep:
+            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, first=self._kept))
+            self._kept, answers = [*kept], delayed_call(kept, _bounds_of)
+        else:
+            answers, self._rounds = self._rows.map(_bounds_after, self.n_trees, rounds), rounds
+        answer: Bounds = total(answers, merge_bounds)
         self._tight = np.concatenate([self._tight, np.hstack(answer[:2])])
         self._count = np.concatenate([self._count, answer.n_rows])
         self.n_rounds += 1
         sent, answered = self.n_bytes
-        self.n_bytes = sent + _size(cuts), answered + _size(answer)
-
-    def _cuts_above(self, children: IntArray) -> Cuts:
-        """Cuts on the way to new leaves; rows that take another way stop there.
-
-        Nodes are numbered anew, the new leaves last.
-        """
-        from mondrian_kernel._kernels.grow import DIM, LEFT, LOC, PARENT, RIGHT
-
-        trees = self._blocks[0]
-        parent = trees.links[:, PARENT]
-        on_way = np.zeros(trees.n_nodes, np.bool_)
-        above = np.unique(parent[children])
-        while above.size:
-            on_way[above] = True
-            above = np.unique(parent[above])
-            above = above[above >= 0]
-        told = on_way | ((parent >= 0) & on_way[parent])
-        number = (np.cumsum(told) - 1).astype(np.int32)
-        links, is_cut = trees.links[told], on_way[told]
-        left, right = (np.where(is_cut, number[links[:, c]], np.int32(-1)) for c in (LEFT, RIGHT))
-        root = number[np.flatnonzero(on_way[: self.n_trees])]
-        return Cuts(root, left, right, links[:, DIM].copy(), trees.cut[told, LOC])
+        self.n_bytes = sent + sum(map(_size, rounds)), answered + _size(answer)
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime``; of the rows none is here, so no leaves."""
@@ -168,7 +176,7 @@ class BlockGrowth(Growth):
         from mondrian_kernel._kernels.rounds import preorder
 
         lifetime = self.lifetime if lifetime is None else lifetime
-        trees, n_dims = self._blocks[0], self._tight.shape[1] // 2
+        trees, n_columns = self._blocks[0], self._tight.shape[1] // 2
         left, right = (np.ascontiguousarray(trees.links[:, c]) for c in (LEFT, RIGHT))
         time = np.ascontiguousarray(trees.cut[:, TIME])
         nodes = np.empty(trees.n_nodes, np.int32)
@@ -194,23 +202,89 @@ class BlockGrowth(Growth):
             dim=if_cut(links[:, DIM], none),
             loc=if_cut(trees.cut[nodes, LOC], np.inf),
             time=if_cut(time[nodes], np.inf),
-            lower=tight[:, :n_dims].copy(),
-            upper=tight[:, n_dims:].copy(),
+            lower=tight[:, :n_columns].copy(),
+            upper=tight[:, n_columns:].copy(),
             count=self._count[nodes].astype(np.int32),
         )
         return frozen, np.empty((0, self.n_trees), np.int32)
 
 
-def bound_leaves(rows: Rows, cuts: Cuts, first: int) -> Bounds:
-    """Bounds and numbers of the rows of a block in the nodes from ``first`` on."""
-    from mondrian_kernel._kernels import rounds
+def grow_on_blocks(
+    blocks: Blocks, lifetime: float, n_trees: int, seed: int, max_cells: int | None
+) -> Trees:
+    """Grow trees to a lifetime, or to the bound on cells."""
+    return run_growth(BlockGrowth(blocks, n_trees, seed), lifetime, max_cells)[0]
 
-    n, n_dims = cuts.left.size - first, rows.X.shape[1]
-    bounds = Bounds(
-        np.full((n, n_dims), np.inf), np.full((n, n_dims), -np.inf), np.zeros(n, np.int64)
-    )
-    rounds.bound_leaves(rows.X, cuts, first, bounds)
+
+def cells_on_blocks(blocks: Blocks, lifetime: float, seed: int, n_trees: int) -> int:
+    """Return the number of cells of a few trees at a lifetime."""
+    few = BlockGrowth(blocks, n_trees, seed)
+    few.advance_within(lifetime, n_trees * blocks.n_rows)
+    return few.n_cells
+
+
+_Kept = tuple[list[Places], Bounds]
+
+
+def _next_places(rows: Rows, before: _Kept | None, n_trees: int, rounds: list[Round]) -> _Kept:
+    """Return where the rows are after some rounds, and the bounds of the nodes of the last.
+
+    ``before`` is what was returned in the round before these.
+    """
+    slabs = _slabs(*rows.X.shape)
+    places = before[0] if before else [_at_roots(s.stop - s.start, n_trees) for s in slabs]
+    bounds = _no_bounds(2 * rounds[-1].cut.size, rows.X.shape[1])
+    after = [
+        _advance(rows.X[s], place, rounds, bounds) for s, place in zip(slabs, places, strict=True)
+    ]
+    return after, bounds
+
+
+def _bounds_after(rows: Rows, n_trees: int, rounds: list[Round]) -> Bounds:
+    """Return the bounds of the nodes of the last round; nothing is remembered."""
+    bounds = _no_bounds(2 * rounds[-1].cut.size, rows.X.shape[1])
+    for s in _slabs(*rows.X.shape):
+        _advance(rows.X[s], _at_roots(s.stop - s.start, n_trees), rounds, bounds)
     return bounds
+
+
+def _advance(X: FloatArray, places: Places, rounds: list[Round], bounds: Bounds) -> Places:
+    """Take rows through rounds, and widen the bounds of the nodes of the last by them."""
+    from mondrian_kernel._kernels.rounds import bound_nodes, part_nodes
+
+    order, begin, end = places
+    order = order.copy()  # a task may be run again on the same places
+    spare = np.empty(X.shape[0], np.int32)
+    for cuts in rounds:
+        edge = np.empty(2 * cuts.cut.size, np.int32)
+        stop = end[cuts.cut]
+        part_nodes(X, order, cuts, begin[cuts.cut], stop, edge, spare)
+        stops = np.append(edge[1:], np.int32(0))
+        stops[1::2] = stop
+        begin = np.concatenate([begin[cuts.waits], edge])
+        end = np.concatenate([end[cuts.waits], stops])
+    first = cuts.waits.size
+    bound_nodes(X, order, np.repeat(cuts.tree, 2), begin[first:], end[first:], bounds)
+    return Places(order, begin, end)
+
+
+def _at_roots(n_rows: int, n_trees: int) -> Places:
+    order = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
+    return Places(order, np.zeros(n_trees, np.int32), np.full(n_trees, n_rows, np.int32))
+
+
+def _slabs(n_rows: int, n_columns: int) -> list[slice]:
+    step = max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns)
+    return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
+
+
+def _no_bounds(n: int, n_columns: int) -> Bounds:
+    shape = n, n_columns
+    return Bounds(np.full(shape, np.inf), np.full(shape, -np.inf), np.zeros(n, np.int64))
+
+
+def _bounds_of(kept: _Kept) -> Bounds:
+    return kept[1]
 
 
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:

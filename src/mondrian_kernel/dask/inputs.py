@@ -1,11 +1,18 @@
-"""Dask arrays and dataframes as arrays of rows in blocks, checked before any work is done."""
+"""Dask arrays and dataframes as blocks of rows, checked before any work is done."""
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
+from dask.core import flatten
+from dask.delayed import Delayed
+from dask.optimization import cull
+from dask.utils import ensure_dict
 from numpy.typing import NDArray
 
 
@@ -38,8 +45,27 @@ def row_array(X: Any) -> tuple[da.Array, NDArray[np.object_] | None]:
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X, names
 
 
+def known_rows(estimator: Any, X: Any) -> da.Array:
+    """Return rows of a collection with the columns that an estimator was fitted on."""
+    rows, names = row_array(X)
+    if rows.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, but {type(estimator).__name__} was fitted on "
+            f"{estimator.n_features_in_}."
+        )
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise ValueError(
+            f"X has the columns {list(names)}, but {type(estimator).__name__} was fitted on "
+            f"{list(fitted)}."
+        )
+    return rows
+
+
 def beside(y: Any, X: da.Array, name: str) -> da.Array:
     """Return targets or weights in the same blocks of rows as X."""
+    if y is None:
+        raise ValueError(f"A fit needs {name}: pass it as a dask collection beside X.")
     if not is_collection(y):
         if np.isnan(X.shape[0]):
             raise TypeError(
@@ -71,3 +97,45 @@ def _check_numeric(frame: Any) -> None:
     for name, dtype in frame.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
             raise TypeError(f"Column {name!r} of X has the dtype {dtype}: numbers are needed.")
+
+
+class Recipe:
+    """Tasks that make a block when it is called; pickles if they do.
+
+    The task that uses a block also reads it. Between two tasks a block would lie in the memory of
+    a worker until the scheduler hears of it, or travel to another worker.
+    """
+
+    __slots__ = ("graph", "key")
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self.graph, self.key = graph, key
+
+    def __call__(self) -> Any:
+        """Make the block, here and now."""
+        return dask.get(self.graph, self.key)
+
+
+def parts_of(X: da.Array) -> list[Recipe] | list[Delayed]:
+    """Return the blocks of an array in the order of their rows.
+
+    They are recipes where each is made by tasks of its own. Where blocks share tasks, as after a
+    change of chunks, or lie on workers already, they are left to the scheduler.
+    """
+    delayed: list[Delayed] = X.to_delayed().ravel().tolist()
+    if _on_workers(X):
+        return delayed
+    (X,) = dask.optimize(X)
+    keys = list(flatten(X.__dask_keys__()))
+    graph = ensure_dict(X.__dask_graph__())
+    own = [cull(graph, [key])[0] for key in keys]
+    uses = Counter(key for tasks in own for key in tasks)
+    if max(uses.values(), default=0) > 1:
+        return delayed
+    return [Recipe(tasks, key) for tasks, key in zip(own, keys, strict=True)]
+
+
+def _on_workers(X: da.Array) -> bool:
+    """Whether some of an array was persisted on a cluster."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and bool(distributed.futures_of(X))

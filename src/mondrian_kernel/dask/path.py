@@ -5,27 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mondrian_kernel._path.checks import check_alphas, check_lifetimes
-from mondrian_kernel._path.driver import cell_budget
+from mondrian_kernel._path.driver import advance, cell_budget
 from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.ridge_path import held_out_errors
+from mondrian_kernel._settings import BLOCK_PATH_TOL, SLAB_NUMBERS
 from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.blocks import Blocks, Rows, add
-from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.features import plant
+from mondrian_kernel.dask.blocks import Blocks, Rows, add, numbers
+from mondrian_kernel.dask.cells import (
+    CellBlocks,
+    CellProducts,
+    join_matrix,
+    sum_rows,
+    sum_totals,
+)
+from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import beside, row_array
-from mondrian_kernel.dask.products import Levels
-from mondrian_kernel.dask.ridge import is_dense
-from mondrian_kernel.dask.room import slabs
-from mondrian_kernel.dask.summary import summarise
-from mondrian_kernel.dask.sums import sum_rows, sum_totals
-from mondrian_kernel.dask.targets import Centred, numbers
-from mondrian_kernel.features import MondrianFeatures, features_at
-
-_TOL = 1e-4  # of Lanczos; ranks widths as well as an exact solution
+from mondrian_kernel.dask.regressor import Centred, is_dense
 
 
 def lifetime_path(
@@ -90,85 +91,61 @@ def lifetime_path(
     True
     """
     grid, penalties = check_lifetimes(lifetimes), check_alphas(alphas)
-    fitted, held_out = (_blocks(*rows) for rows in ((X, y, sample_weight), (*validation, None)))
-    if held_out.n_dims != fitted.n_dims:
-        raise ValueError(f"X has {fitted.n_dims} columns and validation has {held_out.n_dims}.")
-    seed = draw_seed(random_state)
-    summary = summarise(fitted, numeric=True)
-    assert summary.targets is not None
-    growth = plant(fitted, summary, np.ones(fitted.n_dims), n_estimators, seed)
-    budget = cell_budget((summary.n_rows, fitted.n_dims), n_estimators)
-    end = growth.advance_within(float(grid[-1]), budget)
+    fitted = _blocks(X, y, sample_weight, numeric=True)
+    held_out = _blocks(*validation, None)
+    if held_out.n_columns != fitted.n_columns:
+        raise ValueError(
+            f"X has {fitted.n_columns} columns and validation has {held_out.n_columns}."
+        )
+    growth = BlockGrowth(fitted, n_estimators, draw_seed(random_state))
+    budget = cell_budget((fitted.n_rows, fitted.n_columns), n_estimators)
+    end = advance(growth, float(grid[-1]), budget)
     grid = np.unique(np.minimum(grid, end))
     trees, _ = growth.freeze(end)
-    features = features_at(trees, end)
-    node = cell_nodes(features)
-    groups = np.stack([trees.cells(float(t)).column[node] for t in grid], axis=1)
-    n_cells = groups.max(axis=0).astype(np.int64) + 1
+    levels = [Levels.of(trees, np.array([lifetime])) for lifetime in grid]
+    n_cells = np.array([level.n_features for level in levels])
 
-    shape = grid.size, penalties.size
-    train, evidence, evidence_paper = (np.full(shape, np.nan) for _ in range(3))
-    target = Centred(summary.targets.mean)
-    coefs: list[FloatArray] = []
-    if is_dense(solver, features.n_cells_):
-        sums = sum_rows(CellBlocks(fitted, features, target, keep=False))
-        phi, total, mean = sums.phi, sums.total_weight, sums.mean
-        for k in range(grid.size):
-            coef, *scores = sums.coarsened(groups[:, k]).scores(penalties)
-            train[k], evidence[k], evidence_paper[k] = scores
-            coefs.append(coef)
-    else:
-        blocks = CellBlocks(fitted, features, target, keep=keep_cells)
-        totals = sum_totals(blocks)
-        phi, total, mean = totals.phi, totals.total_weight, totals.mean
-        levels = Levels(blocks, totals, groups)
-        W, starts = levels.solve(penalties, _TOL), levels.starts.reshape(*groups.shape, -1)
-        explained = np.einsum("clt,clta->lta", starts, W) + penalties * (W**2).sum(axis=0)
-        train[:] = (totals.square[:, None] - explained).mean(axis=1) / total
-        coefs = [W[: n_cells[k], k] for k in range(grid.size)]
-    models = []
-    for k, coef in enumerate(coefs):
-        mean_phi = np.bincount(groups[:, k], phi) / total
-        intercept = (target.mean + mean)[:, None] - np.einsum("c,cta->ta", mean_phi, coef)
-        models.append((float(grid[k]), coef, intercept))
-    errors, n = held_out.total(_validate, add, trees, models)
+    offset = fitted.target_mean
+    dense = is_dense(solver, int(n_cells[-1]))
+    keep = False if dense else keep_cells
+    cells = CellBlocks(fitted, trees, levels[-1], Centred(offset), keep=keep)
+    joins = [join_matrix(level, cells.node) for level in levels]
+    fine = sum_rows(cells) if dense else sum_totals(cells)
+    found = None if dense else CellProducts(cells, fine, joins).solve(penalties, BLOCK_PATH_TOL)
+    train, models = [], []
+    likelihoods = np.full((2, grid.size, penalties.size), np.nan)
+    for k, J in enumerate(joins):
+        sums = fine.joined(J)
+        if found is None:
+            W, likelihoods[:, k] = sums.solutions(penalties)
+        else:
+            W = found[k]
+        train.append(sums.train_error(W, penalties))
+        intercept = sums.intercept(W) + offset[:, None]
+        models.append((W.reshape(W.shape[0], -1), intercept.ravel()))
+    errors, n = held_out.total(_validate, add, trees, grid, models)
     curves = {
-        "train_error": train,
+        "train_error": np.array(train),
         "validation_error": errors / n,
-        "log_marginal_likelihood": evidence,
-        "log_marginal_likelihood_paper": evidence_paper,
+        "log_marginal_likelihood": likelihoods[0],
+        "log_marginal_likelihood_paper": likelihoods[1],
     }
     return LifetimePath(grid, n_cells, penalties, curves, "holdout")
 
 
-def _blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
+def _blocks(X: Any, y: Any, sample_weight: Any, *, numeric: bool = False) -> Blocks:
     rows, _ = row_array(X)
-    return Blocks(rows, beside(y, rows, "y"), sample_weight)
-
-
-def cell_nodes(features: MondrianFeatures) -> NDArray[np.int64]:
-    """Node of each cell."""
-    column, time = features.levels_.column[0], features.trees_.time
-    born = np.where(features.trees_.parent < 0, 0.0, time[features.trees_.parent])
-    alive = np.flatnonzero((born <= features.lifetime_) & (column >= 0))
-    node = np.empty(features.n_cells_, np.int64)
-    node[column[alive]] = alive
-    return node
+    return Blocks(rows, beside(y, rows, "y"), sample_weight, numeric=numeric)
 
 
 def _validate(
-    rows: Rows, trees: Trees, models: list[tuple[float, FloatArray, FloatArray]]
+    rows: Rows, trees: Trees, lifetimes: FloatArray, models: list[tuple[FloatArray, FloatArray]]
 ) -> tuple[FloatArray, int]:
     """Add up squared errors (L, A) of new rows, and how many errors they are."""
-    n_outputs, n_alphas = models[0][2].shape
-    errors = np.zeros((len(models), n_alphas))
-    if rows.X.shape[0] == 0:
-        return errors, 0
     assert rows.Y is not None
-    Y = numbers(rows.Y)[:, :, None]
-    for k, (lifetime, coef, intercept) in enumerate(models):
-        features, W = features_at(trees, lifetime), coef.reshape(coef.shape[0], -1)
-        for s in slabs(rows.X.shape[0], trees.n_trees):
-            scores = (features.transform(rows.X[s]) @ W).reshape(-1, n_outputs, n_alphas)
-            errors[k] += ((scores + intercept - Y[s]) ** 2).sum(axis=(0, 1))
-    return errors, Y.size
+    Y = numbers(rows.Y)
+    n_alphas = models[0][1].size // Y.shape[1]
+    if Y.size == 0:
+        return np.zeros((lifetimes.size, n_alphas)), 0
+    errors = held_out_errors(trees, lifetimes, models, rows.X, Y, None, at_once=SLAB_NUMBERS)
+    return np.array(errors) * Y.size, Y.size

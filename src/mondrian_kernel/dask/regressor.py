@@ -2,35 +2,110 @@
 
 from __future__ import annotations
 
-import copy
-from functools import partial
-from numbers import Real
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._path.choose import enough_trees
+from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.ridge_model import ErrorBars
+from mondrian_kernel._model.widths import Widths
+from mondrian_kernel._path.choose import sample_rows
+from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
 from mondrian_kernel._trees.checks import draw_seed
-from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.choose import block_scale, choose_block_width
-from mondrian_kernel.dask.features import cells_of_block_trees, keep_names, plant
-from mondrian_kernel.dask.inputs import beside, is_collection, row_array
-from mondrian_kernel.dask.lazy import known_rows, map_rows
-from mondrian_kernel.dask.linear import Linear, Spread, predict_mean, predict_std
-from mondrian_kernel.dask.path import cell_nodes
-from mondrian_kernel.dask.ridge import Solution, Variance, is_dense, solve_products, solve_sums
-from mondrian_kernel.dask.summary import summarise
-from mondrian_kernel.dask.sums import Sums, sum_rows
-from mondrian_kernel.dask.targets import Centred, numbers
-from mondrian_kernel.features import MondrianFeatures, features_at
+from mondrian_kernel._trees.levels import Levels, reached_levels
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.dask.base import (
+    BlockEstimator,
+    block_docs,
+    docs_of,
+    map_rows,
+    not_on_dask,
+    unless_one,
+)
+from mondrian_kernel.dask.blocks import Blocks, numbers
+from mondrian_kernel.dask.cells import (
+    CellBlocks,
+    CellProducts,
+    Sums,
+    SumVariance,
+    join_matrix,
+    sum_rows,
+    sum_totals,
+)
+from mondrian_kernel.dask.cluster import slabs
+from mondrian_kernel.dask.inputs import is_collection, known_rows
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
-class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@dataclass(frozen=True)
+class Centred:
+    """Makes targets of numbers: less their mean (T,), so that no digits are lost far from 0."""
+
+    mean: FloatArray
+
+    def __call__(self, y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Targets (n, T) and weights (n,)."""
+        return numbers(y) - self.mean, weight
+
+
+def is_dense(solver: str, n_features: int) -> bool:
+    """Whether a solver by name makes the square matrix of so many features."""
+    return solver == "dense" or (solver == "auto" and n_features <= SUM_CELLS)
+
+
+def fit_cells(
+    model: FittedModel, cells: CellBlocks, solver: str, offset: FloatArray
+) -> tuple[FittedModel, Sums | None]:
+    """Return the record with the weights of ridge regression, and the sums of a dense solver.
+
+    ``offset`` (T,) was taken off the targets.
+    """
+    dense = is_dense(solver, model.levels.n_features)
+    sums = sum_rows(cells) if dense else sum_totals(cells)
+    sums = replace(sums, mean=sums.mean + offset)
+    if dense:
+        return fit_sums(model, sums, cells.node), sums
+    J = join_matrix(model.levels, cells.node)
+    (W,) = CellProducts(cells, sums, [J]).solve(np.array([model.alpha]), BLOCK_TOL)
+    return _with_weights(model, sums.joined(J), W[:, :, 0]), None
+
+
+def fit_sums(model: FittedModel, sums: Sums, node: NDArray[np.int64]) -> FittedModel:
+    """Return the record with the weights of ridge regression, from sums over the finest cells."""
+    joined = sums.joined(join_matrix(model.levels, node))
+    return _with_weights(model, joined, joined.solve(model.alpha))
+
+
+def _with_weights(model: FittedModel, sums: Sums, W: FloatArray) -> FittedModel:
+    signal = sums.signal_variance(W, model.alpha)
+    return replace(model, cell_weights=W, intercept=sums.intercept(W), signal=signal)
+
+
+class _Std(NamedTuple):
+    """What workers need for standard deviations."""
+
+    model: FittedModel
+    bars: ErrorBars
+
+    def std(self, X: FloatArray) -> FloatArray:
+        """Return the standard deviation of a new y at rows, (n, K), some rows at a time."""
+        levels = self.model.levels
+        return np.concatenate(
+            [
+                self.bars.std(self.model.features(X[s], None), self.model)
+                for s in slabs(X.shape[0], levels.n_levels * levels.n_trees)
+            ]
+        )
+
+
+@block_docs
+class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
     r"""Ridge regression with the Mondrian kernel on rows in the blocks of a dask collection.
 
     .. math::
@@ -43,56 +118,24 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
 
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
-        Lifetime λ on the scaled inputs, or "auto" to choose it as the local estimator does: on at
-        most 10 000 of the rows, which are fetched.
-    alpha : float or "auto", default="auto"
-        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
-    n_estimators : int or "auto", default="auto"
-        Number of trees M; "auto" as in :class:`mondrian_kernel.MondrianKernelRegressor`: of very
-        many rows 100.
-    scale : "std", None or array-like of shape (n_features,), default="std"
-        What every input is divided by: its standard deviation, nothing, or the given numbers.
-    relevance : {"auto", "learn", "equal"}, default="auto"
-        How much each scaled input counts: learnt from at most 1000 of the rows, or all the same;
-        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers. See
-        :func:`mondrian_kernel._model.relevance.learn_relevance`.
-    max_cells : int or None, default=None
-        Bound on the number of cells of all trees.
+    lifetime : float, "auto" or "mixture", default="auto"
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`. Lifetimes and penalties are chosen
+        on the same rows, at most 10 000, which are fetched.
+    alpha, n_estimators
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`.
+    <scale>
+    <max_cells>
     solver : {"auto", "dense", "lanczos"}, default="auto"
         "dense" sums up a matrix of C × C, in a few passes over the rows; "lanczos" multiplies with
         blocks, a pass for each of some tens or hundreds of steps. By default the former up to 8000
         cells.
-    keep_cells : bool or "auto", default="auto"
-        Whether Lanczos keeps the cells of all rows in the memory of the workers, M bytes a row or
-        2 M where a tree has more than 256 cells. If not, rows are read and go down the trees again
-        at every step. By default they are kept where they take less than half of what is free.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
+    <keep_cells>
 
     Attributes
     ----------
-    lifetime_, alpha_ : float
-        Lifetime and penalty of the fit.
-    path_ : LifetimePath or None
-        The path on which they were chosen: of few rows in one place, of many in blocks. None where
-        both were given.
-    coef_ : ndarray of shape (n_cells,) or (n_cells, n_outputs)
-        Weights of the features.
-    intercept_ : float or ndarray of shape (n_outputs,)
-        Intercept, not penalised.
-    features_ : MondrianFeatures
-        The feature map, of the scaled inputs.
-    relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled input counts, 1 on average.
-    scale_ : ndarray of shape (n_features_in_,)
-        What the inputs are divided by: their scale over their relevance.
-    signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
-    n_features_in_ : int
-        Number of input columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input columns, where ``X`` had any.
+    <attributes>
+    cell_weights_, intercept_, signal_variance_, noise_variance_
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`.
 
     Examples
     --------
@@ -108,9 +151,13 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelRegressor._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "lifetime": [
+            *MondrianEstimator._parameter_constraints["lifetime"],
+            StrOptions({"mixture"}),
+        ],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
+    criterion = "loo"
 
     def __init__(
         self,
@@ -136,132 +183,87 @@ class DaskMondrianKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimato
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DaskMondrianKernelRegressor:
-        """Choose the width and fit.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Rows, finite. Read once for each level of the trees: ``persist`` it if it fits into the
-            memory of the workers.
-        y : dask array, series or dataframe of shape (n_samples,) or (n_samples, n_outputs)
-            Targets, in the same blocks where the sizes of blocks are not known.
-        sample_weight : dask array or series of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : DaskMondrianKernelRegressor
-            The fitted model.
-        """
-        rows, names = row_array(X)
-        y = beside(y, rows, "y")
-        blocks = Blocks(rows, y, sample_weight)
-        summary = summarise(blocks, numeric=True)
-        assert summary.targets is not None
+    @docs_of(MondrianKernelRegressor.fit)
+    def fit(  # noqa: D102
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> DaskMondrianKernelRegressor:
+        blocks, targets, names = self._check_blocks(X, y, sample_weight, numeric=True)
         seed = draw_seed(self.random_state)
-        scale, relevance = block_scale(self, blocks, summary, seed, numbers)
+        scale, relevance = self._learn_scales(blocks, seed, numbers)
         blocks = blocks.scaled(scale)
-        lifetime, alpha, path = choose_block_width(
-            blocks, summary, seed,
-            lifetime=self.lifetime, alpha=self.alpha, n_estimators=self.n_estimators,
-            solver=self.solver,
-        )  # fmt: skip
-        n_trees = enough_trees(
-            self.n_estimators, (summary.n_rows, blocks.n_dims), self.max_cells,
-            partial(cells_of_block_trees, blocks, summary, scale, lifetime, seed),
-        )  # fmt: skip
-        features = MondrianFeatures(lifetime, n_trees, max_cells=self.max_cells)
-        features._run(plant(blocks, summary, scale, n_trees, seed))
-        dense = is_dense(self.solver, features.n_cells_)
-        target = Centred(summary.targets.mean)
-        cells = CellBlocks(blocks, features, target, keep=False if dense else self.keep_cells)
-        sums = sum_rows(cells) if dense else None
-        solution = solve_products(cells, alpha) if sums is None else solve_sums(sums, alpha)
-
-        self.n_features_in_ = blocks.n_dims
-        keep_names(self, names)
-        self.scale_, self.relevance_, self.path_, self.alpha_ = scale, relevance, path, alpha
-        self._offset, self._sums, self._one_output = target.mean, sums, y.ndim == 1
-        self._stand_at(features, solution)
+        widths, path = self._choose(blocks, seed)
+        trees = self._grow(blocks, float(widths.lifetimes[-1]), seed)
+        levels = reached_levels(trees, widths.lifetimes, widths.weights)
+        none, offset, alpha = np.empty(0), blocks.target_mean, float(widths.alpha)
+        blank = FittedModel(trees, levels, none, none, scale, relevance, alpha, seed, none)
+        keep = False if is_dense(self.solver, levels.n_features) else self.keep_cells
+        cells = CellBlocks(blocks, trees, levels, Centred(offset), keep=keep)
+        model, sums = fit_cells(blank, cells, self.solver, offset)
+        self._keep_columns(blocks, names)
+        self._one_output = targets.ndim == 1
+        self._set_fitted(model, path)
+        self._sums, self._node = sums, cells.node
+        self._bars = self._mixture = None
         return self
 
-    def _stand_at(self, features: MondrianFeatures, solution: Solution) -> None:
-        self.features_, self.lifetime_ = features, features.lifetime_
-        free = solution.total_weight - 1.0
-        signal = solution.quadratic / free if free > 0 else np.zeros_like(solution.quadratic)
-        self._signal = signal
-        one = self._one_output
-        intercept = self._offset + solution.intercept
-        self.coef_ = solution.coef[:, 0] if one else solution.coef
-        self.intercept_ = float(intercept[0]) if one else intercept
-        self.signal_variance_ = float(signal[0]) if one else signal
-        self.noise_variance_ = self.signal_variance_ * self.alpha_
+    def _choose(self, blocks: Blocks, seed: int) -> tuple[Widths, LifetimePath | None]:
+        """Choose as the local estimator does, on rows that are fetched."""
+        if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
+            return Widths(np.array([float(self.lifetime)]), np.ones(1), self.alpha), None
+        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
+        assert y is not None
+        return self._choose_widths(X, numbers(y), unless_one(weight), seed)
 
-    def at(self, lifetime: float) -> DaskMondrianKernelRegressor:
-        """Return the same trees fitted at a smaller lifetime, without a look at the rows.
+    @docs_of(MondrianKernelRegressor.at)
+    def at(self, lifetime: float) -> Self:  # noqa: D102
+        sums, model = self._dense_sums("at(lifetime)"), self._fitted()
+        longest = model.trees.lifetime
+        if not 0 <= lifetime <= longest:
+            raise ValueError(
+                f"lifetime={lifetime} lies outside [0, {longest}], the time these trees have run."
+            )
+        levels = Levels.of(model.trees, np.array([float(lifetime)]))
+        other = self._copy_with(fit_sums(replace(model, levels=levels), sums, self._node))
+        other.lifetime, other._bars = float(lifetime), None
+        return other
 
-        Parameters
-        ----------
-        lifetime : float
-            Lifetime λ between 0 and that of ``features_``.
-
-        Returns
-        -------
-        model : DaskMondrianKernelRegressor
-            A fitted model which shares the trees; this one is not changed.
-        """
-        sums = self._dense_sums("at(lifetime)")
-        features = self.features_.at(lifetime)
-        model = copy.copy(self)
-        model.lifetime = float(lifetime)
-        model._sums = sums.coarsened(features.levels_.column[0][cell_nodes(self.features_)])
-        model._stand_at(features, solve_sums(model._sums, self.alpha_))
-        return model
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        r"""Predict rows, lazily where they are a collection.
-
-        Parameters
-        ----------
-        X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Also return the standard deviation of a new y at each row, from what is not known of the
-            function and from the noise. Only after a fit with the dense solver.
-
-        Returns
-        -------
-        mean : dask array or ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions.
-        std : like ``mean``
-            With ``return_std``.
-        """
-        check_is_fitted(self)
-        model = Linear(
-            features_at(self.features_.trees_, self.lifetime_), self.scale_,
-            self.coef_, self.intercept_,
-        )  # fmt: skip
-        mean = self._map(predict_mean, model, X)
+    @docs_of(MondrianKernelRegressor.predict)
+    def predict(  # noqa: D102
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> Any:
+        if not is_collection(X):
+            return super().predict(X, return_std, return_cov)
+        if return_cov:
+            raise ValueError("return_cov=True needs X in one place: pass an array.")
+        n_outputs = self._fitted().n_outputs
+        mean = self._lazily("predict", X, None if self._one_output else n_outputs)
         if not return_std:
             return mean
-        variance = Variance(self._dense_sums("return_std=True"), self.alpha_)
-        signal = self._signal[0] if self._one_output else self._signal
-        return mean, self._map(predict_std, Spread(model, variance, signal, self.alpha_), X)
+        model, rows = _Std(self._fitted(), self._error_bars()), known_rows(self, X)
+        return mean, self._shaped(map_rows("std", model, rows, n_outputs, np.empty((0, 0))))
 
-    def _map(self, function: Any, model: Any, X: Any) -> Any:
-        if is_collection(X):
-            n_columns = None if self._one_output else self._signal.size
-            meta = np.empty((0,) * (1 if self._one_output else 2))
-            return map_rows(function, model, known_rows(self, X), n_columns, meta)
-        return function(model, validate_data(self, X, reset=False, dtype=np.float64, order="C"))
+    def _error_bars(self) -> ErrorBars:
+        """Return the variance from sums; of the rows no errors are known."""
+        if self._bars is None:
+            sums, model = self._dense_sums("return_std=True"), self._fitted()
+            variance = SumVariance(sums.joined(join_matrix(model.levels, self._node)), model.alpha)
+            self._bars = ErrorBars(variance, np.empty((0, model.n_outputs)), np.empty(0))
+        return self._bars
+
+    def _for_workers(self) -> Self:
+        model = super()._for_workers()
+        model._sums = None
+        return model
 
     def _dense_sums(self, what: str) -> Sums:
-        check_is_fitted(self)
+        model = self._fitted()
         if self._sums is None:
             raise ValueError(
                 f"{what} needs the matrix that solver='dense' makes; this model was fitted by "
-                f"Lanczos, as it has {self.features_.n_cells_} cells. Fit with solver='dense', or "
+                f"Lanczos, as it has {model.levels.n_features} cells. Fit with solver='dense', or "
                 "with fewer cells (max_cells)."
             )
         return self._sums
+
+    partial_fit = not_on_dask(MondrianKernelRegressor.partial_fit)
+    predict_interval = not_on_dask(MondrianKernelRegressor.predict_interval)

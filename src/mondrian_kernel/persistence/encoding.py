@@ -197,9 +197,8 @@ class Decoder:
         cls: Any = getattr(import_module(f"mondrian_kernel.{CLASSES[name]}"), name)
         _check_names(cls, set(code))
         state = {attribute: self._decode(value) for attribute, value in code.items()}
-        if dataclasses.is_dataclass(cls):
-            make: Any = cls
-            value: Any = make(**state)
+        if not hasattr(cls, "__setstate__"):  # a dataclass
+            value = cls(**state)
         else:
             value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
             value.__setstate__(state)

@@ -180,7 +180,8 @@ class TestRegression:
         case = MAKERS["named"]()
         path = case.model.path_
         unknown = np.full_like(path.log_marginal_likelihood, np.nan)
-        case.model.path_ = replace(path, log_marginal_likelihood=unknown)
+        curves = {**path.curves, "log_marginal_likelihood": unknown}
+        case.model.path_ = replace(path, curves=curves)
         page = reported(case, tmp_path)
         assert "marginal likelihood was not computed" in page.text
         assert "evidence" not in page.data["figures"]
@@ -190,9 +191,8 @@ class TestRegression:
         case = MAKERS["named"]()
         path = case.model.path_
         texts = [reported(case, tmp_path).text]
-        case.model.path_ = replace(
-            path, loo_error=np.arange(path.loo_error.size)[::-1].reshape(path.loo_error.shape)
-        )
+        falling = np.arange(path.loo_error.size)[::-1].reshape(path.loo_error.shape)
+        case.model.path_ = replace(path, curves={**path.curves, "loo_error": falling * 1.0})
         texts.append(reported(case, tmp_path).text)
         assert ["at an end of the path" in text for text in texts] == [False, True]
         assert ["max_cells stopped" in text for text in texts] == [False, True]

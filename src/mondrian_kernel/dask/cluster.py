@@ -1,20 +1,50 @@
-"""How much memory there is, and rows taken some at a time so that little of it is needed."""
+"""The cluster: how much memory its workers have, and its errors in plain words."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 
 import dask
 
-# Numbers that are made of the rows of a block at once, 16 MB or 32 MB.
-_SLAB = 2**22
-# A block as it was read, as a frame, as an array and scaled; and compiled code when it first runs.
-_COPIES, _CODE = 4, 60_000_000
+from mondrian_kernel._settings import BLOCK_COPIES, CODE_BYTES, SLAB_NUMBERS
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Explain errors where the scheduler is lost, workers die or something does not pickle."""
+    with warnings.catch_warnings():
+        # Cuts and weights go to the workers in every pass, and may be many megabytes.
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        try:
+            yield
+        except CancelledError as error:
+            raise RuntimeError(
+                f"The work was cancelled, most likely as the Dask scheduler was lost ({error}). "
+                "Nothing was changed: connect a new distributed.Client and fit again."
+            ) from error
+        except TypeError as error:
+            if "Could not serialize" not in str(error):
+                raise
+            raise TypeError(
+                "X, y or sample_weight hold something that cannot be sent to workers: "
+                f"{error.__cause__ or error}. Make them of functions and data "
+                "that pickle, or use dask's threaded scheduler."
+            ) from error
+        except Exception as error:
+            if type(error).__name__ != "KilledWorker":
+                raise
+            raise RuntimeError(
+                "Workers died again and again at the same block, most likely for want of memory. "
+                "Give them more, or X smaller blocks; their logs say why."
+            ) from error
 
 
 def slabs(n_rows: int, n_each: int) -> list[slice]:
-    """Cut rows of which ``n_each`` numbers are made each into slabs, one of them at least."""
-    step = max(1, _SLAB // n_each)
+    """Split rows of which ``n_each`` numbers are made each into slabs, at least one."""
+    step = max(1, SLAB_NUMBERS // n_each)
     return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
 
 
@@ -43,7 +73,7 @@ def warn_if_cramped(block: int) -> None:
     if not pause:
         return
     free = min(pause * limit - used for limit, used in workers)
-    needed = _CODE + _COPIES * block
+    needed = CODE_BYTES + BLOCK_COPIES * block
     if free < needed:
         warnings.warn(
             f"A worker has {free / 1e6:.0f} MB free before Dask pauses it, at {pause:.0%} of its "
@@ -67,6 +97,6 @@ def _workers() -> list[tuple[float, float]] | None:
         (w["memory_limit"] or MEMORY_LIMIT, w["metrics"].get("memory", 0))
         for w in info["workers"].values()
     ]
-    # Of many workers the scheduler tells of a few: the others are like them.
+    # The scheduler lists only a few of many workers: the others are like them.
     n_workers = info.get("n_workers", len(found))
     return [found[k % len(found)] for k in range(n_workers)] if found else []

@@ -1,0 +1,165 @@
+"""What the estimators on Dask share: how rows come, how trees grow, how predictions stay lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self, TypeVar
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+
+from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._model.relevance import is_learnt, learn_relevance
+from mondrian_kernel._path.choose import enough_trees, sample_rows
+from mondrian_kernel._trees.checks import check_budget
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.dask.blocks import Blocks
+from mondrian_kernel.dask.growth import cells_on_blocks, grow_on_blocks
+from mondrian_kernel.dask.inputs import beside, known_rows, row_array
+
+Estimator = TypeVar("Estimator", bound=type)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_KEEP_CELLS = """
+    keep_cells : bool or "auto", default="auto"
+        Whether a fit without a matrix keeps the cells of all rows in the memory of the workers, M
+        bytes a row or 2 M where a tree has more than 256 cells. If not, rows are read and go down
+        the trees again at every step. By default they are kept where they take less than half of
+        what is free.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees, and of the rows on which the width is chosen."""
+_ROWS = """Rows, finite. They are read once for each level of the trees: ``persist`` them if they
+            fit into the memory of the workers."""
+
+
+def block_docs(cls: Estimator) -> Estimator:
+    """Put the shared text where the docstring of a class says ``<name>``."""
+    cls.__doc__ = (cls.__doc__ or "").replace("\n    <keep_cells>", _KEEP_CELLS)
+    return shared_docs(cls)
+
+
+def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
+    """Give a method the docstring of a local one, for collections."""
+    text = local.__doc__ or ""
+    if local.__name__.startswith("fit"):
+        text = text.replace("Rows, finite.", _ROWS)
+        text = text.replace(" : array-like of", " : dask array or dataframe of")
+    else:
+        text = text.replace("\n\n", "\n\n        Lazy where X is a dask collection.\n\n", 1)
+        text = text.replace(" : array-like of", " : dask collection or array-like of")
+    for kind in "ndarray", "csr_matrix":
+        text = text.replace(f" : {kind} of", f" : dask array or {kind} of")
+
+    def write(method: Method) -> Method:
+        method.__doc__ = text
+        return method
+
+    return write
+
+
+def not_on_dask(local: Callable[..., Any]) -> Any:
+    """Hide a method of a local estimator, which needs its rows in one place."""
+
+    def refuse(model: object) -> bool:
+        raise AttributeError(
+            f"{type(model).__name__} has no {local.__name__}, which needs all rows in one place. "
+            "Use the estimator without Dask."
+        )
+
+    return available_if(refuse)(local)
+
+
+class BlockEstimator(MondrianEstimator):
+    """Base of regressor and classifier on Dask. They hold the same fitted record as without it."""
+
+    # Workers are many: each task has one thread.
+    n_jobs = None
+    verbose = 0
+
+    def _check_blocks(
+        self, X: Any, y: Any, sample_weight: Any, **options: Any
+    ) -> tuple[Blocks, da.Array, NDArray[np.object_] | None]:
+        """Return the blocks of a fit, the targets beside them, and the names of the columns."""
+        check_budget(self.max_cells, self.n_estimators)
+        rows, names = row_array(X)
+        targets = beside(y, rows, "y")
+        return Blocks(rows, targets, sample_weight, **options), targets, names
+
+    def _keep_columns(self, blocks: Blocks, names: NDArray[np.object_] | None) -> None:
+        self.n_features_in_ = blocks.n_columns
+        keep_names(self, names)
+
+    def _learn_scales(
+        self, blocks: Blocks, seed: int, columns: Callable[[NDArray[Any]], FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what the columns are divided by, and their relevance, learnt on fetched rows.
+
+        As :func:`mondrian_kernel._model.relevance.scale_and_relevance`; ``columns`` makes targets
+        (n, T) of y.
+        """
+        scale = blocks.column_scale(self.scale)
+        if not is_learnt(self.relevance, self.lifetime, self.scale):
+            return scale, np.ones(scale.size)
+        X, y, weight = blocks.scaled(scale).take(sample_rows(blocks.n_rows, seed))
+        assert y is not None
+        relevance = learn_relevance(X, columns(y), unless_one(weight), seed)
+        return scale / relevance, relevance
+
+    def _grow(self, blocks: Blocks, lifetime: float, seed: int, n_classes: int = 0) -> Trees:
+        """Grow as many trees as are asked for, or as are worth it."""
+        n_trees = enough_trees(
+            self.n_estimators,
+            (blocks.n_rows, blocks.n_columns),
+            self.max_cells,
+            partial(cells_on_blocks, blocks, lifetime, seed),
+            n_classes,
+        )
+        return grow_on_blocks(blocks, lifetime, n_trees, seed, self.max_cells)
+
+    def _for_workers(self) -> Self:
+        """Return a copy that predicts arrays, without anything large that this does not need."""
+        model = self._copy_with(self._fitted())
+        model.path_ = None
+        keep_names(model, None)  # blocks have no names; those of the collection are checked
+        return model
+
+    def _lazily(self, method: str, X: Any, n_columns: int | None, dtype: Any = float) -> da.Array:
+        """Lazy ``method`` of the rows of a collection, block by block."""
+        meta = np.empty((0,) if n_columns is None else (0, 0), dtype)
+        return map_rows(method, self._for_workers(), known_rows(self, X), n_columns, meta)
+
+
+def map_rows(method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any) -> da.Array:
+    """Lazy ``model.method(block)`` for all blocks of rows (N, D) of one chunk of columns.
+
+    The model goes to every worker once. The result has ``n_columns``, or one dimension where that
+    is None; ``meta`` is an empty one.
+    """
+    sent = dask.delayed(model, traverse=False)
+    shape = {"drop_axis": 1} if n_columns is None else {"chunks": (rows.chunks[0], (n_columns,))}
+    return rows.map_blocks(_apply, method=method, model=sent, meta=meta, **shape)
+
+
+def _apply(block: Any, method: str, model: Any) -> Any:
+    X = np.ascontiguousarray(block, dtype=np.float64)
+    if X.shape[0] == 0:  # partitions of a dataframe may be empty
+        return getattr(model, method)(np.zeros((1, X.shape[1])))[:0]
+    return getattr(model, method)(X)
+
+
+def unless_one(weight: FloatArray) -> FloatArray | None:
+    """Return weights, or None where all are 1."""
+    return None if (weight == 1.0).all() else weight
+
+
+def keep_names(estimator: Any, names: NDArray[np.object_] | None) -> None:
+    """Remember the names of columns, or forget those of an earlier fit."""
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
