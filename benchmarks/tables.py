@@ -200,7 +200,7 @@ def relevance(results):
             seconds(alike["fit"]["wall_seconds"]), seconds(learnt["fit"]["wall_seconds"]),
         ])  # fmt: skip
     header = [
-        "data", "rows", "dims", "error, dims alike", "relevances learnt", "change", "relevances",
+        "data", "rows", "columns", "error, columns alike", "relevances learnt", "change", "relevances",
         "fit, s", "with relevances, s",
     ]  # fmt: skip
     return table(header, rows)

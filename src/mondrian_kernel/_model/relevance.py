@@ -1,7 +1,7 @@
-r"""How much each input dim counts, learnt from the data.
+r"""How much each column counts, learnt from the data.
 
-A Lapoint kernel adds up the dims, :math:`\exp(-\lambda \sum_d r_d |x_d - x'_d|)`. With all
-relevances r alike, a dim that says nothing of y takes rows apart as much as one that says all.
+A Laplace kernel adds up the columns, :math:`\exp(-\lambda \sum_d r_d |x_d - x'_d|)`. With equal
+relevances r, irrelevant columns separate rows as much as useful ones.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def learn_relevance(
     seed: int,
     most_rows: int = RELEVANCE_ROWS,
 ) -> FloatArray:
-    r"""Learn how much each column counts, by the leave-one-out error of the exact Lapoint kernel.
+    r"""Learn how much each column counts, by the leave-one-out error of the exact Laplace kernel.
 
     .. math::
         \min_{\lambda r, \alpha} \; \frac N2 \ln \sum_i s_i (a_i / G_{ii})^2
