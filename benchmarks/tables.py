@@ -188,7 +188,7 @@ def trees(results):
 
 
 def relevance(results):
-    """Errors with all dims alike and with relevances learnt, and what these take."""
+    """Errors with all columns alike and with relevances learnt, and what these take."""
     rows = []
     for name, found in results["relevance"]["sets"].items():
         alike, learnt = found["equal"], found["learn"]
@@ -200,8 +200,8 @@ def relevance(results):
             seconds(alike["fit"]["wall_seconds"]), seconds(learnt["fit"]["wall_seconds"]),
         ])  # fmt: skip
     header = [
-        "data", "rows", "columns", "error, columns alike", "relevances learnt", "change", "relevances",
-        "fit, s", "with relevances, s",
+        "data", "rows", "columns", "error, columns alike", "relevances learnt", "change",
+        "relevances", "fit, s", "with relevances, s",
     ]  # fmt: skip
     return table(header, rows)
 
