@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
@@ -20,18 +18,15 @@ from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.choose import sample_rows
 from mondrian_kernel._settings import (
     LEAST_NOISE,
-    NARROW_PRIOR,
     RELEVANCE_ALPHAS,
     RELEVANCE_DECIMALS,
     RELEVANCE_FLOOR,
-    RELEVANCE_LEAST_HELD_OUT,
     RELEVANCE_LIFETIMES,
     RELEVANCE_PAIRS,
+    RELEVANCE_PRIOR,
     RELEVANCE_ROWS,
     RELEVANCE_START_ROWS,
     RELEVANCE_STEPS,
-    RELEVANCE_WIDE_STEPS,
-    WIDE_PRIOR,
 )
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._typing import FloatArray
@@ -83,9 +78,8 @@ def learn_relevance(
         + \frac1{2 \tau^2} \sum_d \Big(\ln r_d - \overline{\ln r}\Big)^2, \qquad
         G = (K + \alpha S^{-1})^{-1}, \quad a = G y
 
-    The second term is a normal prior, which keeps columns together that the rows do not tell apart.
-    It is narrow, :math:`\tau = 0.35`. Where enough rows are left, a wide one, :math:`\tau = 1`, is
-    tried as well. The relevances that predict further rows better are taken.
+    The second term is a normal prior with :math:`\tau = 0.35`. It keeps columns together that the
+    rows do not tell apart.
 
     Parameters
     ----------
@@ -118,64 +112,27 @@ def learn_relevance(
     rows, Y, weight = join_copies(rows, Y, weight)
     s = np.ones(rows.shape[0]) if weight is None else weight
     n = min(rows.shape[0], most_rows, int(np.sqrt(RELEVANCE_PAIRS / n_columns)))
-    order = np.random.default_rng(seed).permutation(rows.shape[0])
-    some, others = order[:n], order[n:]
-    error = LeaveOneOut(rows[some], Y[some], s[some], NARROW_PRIOR)
+    some = np.random.default_rng(seed).permutation(rows.shape[0])[:n]
+    error = LeaveOneOut(rows[some], Y[some], s[some])
     if n_columns == 1 or not (error.varies and np.ptp(rows[some], axis=0).any()):
         return np.ones(n_columns)
     few = some[:RELEVANCE_START_ROWS]
-    start = LeaveOneOut(rows[few], Y[few], s[few], NARROW_PRIOR).best_of_a_few()
-    best = _descend(error, start, RELEVANCE_STEPS)
-    fit, out = others[:n], others[n : 3 * n]
-    if out.size >= RELEVANCE_LEAST_HELD_OUT:
-        wide = LeaveOneOut(rows[some], Y[some], s[some], WIDE_PRIOR)
-        other = _descend(wide, best, RELEVANCE_WIDE_STEPS)
-        held_out = [
-            held_out_error(rows, Y, s, fit, out, np.exp(theta[:-1]), np.exp(theta[-1]))
-            for theta in (best, other)
-        ]
-        best = other if held_out[1] < held_out[0] else best
-    relevance = np.exp(best[:-1] - best[:-1].max())
-    least = 10.0**-RELEVANCE_DECIMALS
-    rounded = np.round(relevance / relevance.mean(), RELEVANCE_DECIMALS)
-    result: FloatArray = np.maximum(rounded, least)
-    return result
-
-
-def _descend(error: LeaveOneOut, start: FloatArray, n_steps: int) -> FloatArray:
-    """Return the point that a descent from ``start`` comes to."""
-    centre = start[:-1].mean()
-    limits = [(centre - 8.0, centre + 5.0)] * (start.size - 1)
+    start = LeaveOneOut(rows[few], Y[few], s[few]).best_of_a_few()
+    limits = [(start[0] - 8.0, start[0] + 5.0)] * n_columns
     limits.append((start[-1] - 7.0, start[-1] + 7.0))
-    found = minimize(
+    best = minimize(
         error,
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=limits,
-        options={"maxiter": n_steps, "ftol": 1e-5},
-    )
-    end: FloatArray = found.x
-    return end
-
-
-def held_out_error(
-    rows: FloatArray,
-    Y: FloatArray,
-    weight: FloatArray,
-    fit: NDArray[np.intp],
-    out: NDArray[np.intp],
-    relevance: FloatArray,
-    alpha: float,
-) -> float:
-    """Return the error on rows ``out`` of exact kernel ridge regression on rows ``fit``."""
-    X, new = rows[fit] * relevance, rows[out] * relevance
-    mean = np.average(Y[fit], axis=0, weights=weight[fit])
-    K = np.exp(-cdist(X, X, "cityblock"))
-    K.flat[:: K.shape[0] + 1] += np.maximum(alpha / weight[fit], LEAST_NOISE)
-    dual = linalg.solve(K, Y[fit] - mean, assume_a="pos", overwrite_a=True)
-    residual = np.exp(-cdist(new, X, "cityblock")) @ dual + mean - Y[out]
-    return float(np.average(np.sum(residual**2, axis=1), weights=weight[out]))
+        options={"maxiter": RELEVANCE_STEPS, "ftol": 1e-5},
+    ).x
+    relevance = np.exp(best[:-1] - best[:-1].max())
+    least = 10.0**-RELEVANCE_DECIMALS
+    rounded = np.round(relevance / relevance.mean(), RELEVANCE_DECIMALS)
+    result: FloatArray = np.maximum(rounded, least)
+    return result
 
 
 class LeaveOneOut:
@@ -189,14 +146,9 @@ class LeaveOneOut:
         Targets.
     weight : ndarray of shape (N,)
         Positive weights.
-    deviation : float
-        Standard deviation τ of the prior on the logarithms of the relevances.
     """
 
-    def __init__(
-        self, rows: FloatArray, Y: FloatArray, weight: FloatArray, deviation: float
-    ) -> None:
-        self._deviation = deviation
+    def __init__(self, rows: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         self._rows, self._s = np.ascontiguousarray(rows), weight
         self._Y = Y - np.average(Y, axis=0, weights=weight)
         variance = float(np.average(np.sum(self._Y**2, axis=1), weights=weight))
@@ -230,7 +182,7 @@ class LeaveOneOut:
         gradient = np.empty(theta.size)
         relative = theta[:-1] - theta[:-1].mean()
         slopes = -np.exp(theta[:-1]) * weighted_differences(self._rows, B * K)
-        gradient[:-1] = slopes + relative / self._deviation**2
+        gradient[:-1] = slopes + relative / RELEVANCE_PRIOR**2
         gradient[-1] = np.exp(theta[-1]) * np.sum(np.diag(B) / self._s)
         return value, gradient
 
@@ -251,5 +203,5 @@ class LeaveOneOut:
             + RELEVANCE_FLOOR
         )
         relative = theta[:-1] - theta[:-1].mean()
-        value = 0.5 * total * np.log(error) + 0.5 * np.sum(relative**2) / self._deviation**2
+        value = 0.5 * total * np.log(error) + 0.5 * np.sum(relative**2) / RELEVANCE_PRIOR**2
         return value, K, G, a, left_out, error
