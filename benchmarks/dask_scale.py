@@ -162,35 +162,40 @@ def speed(n_rows, n_dims, n_trees, n_chunks):
 
 def work(n_rows, n_dims, n_trees):
     """Processor time of one row in one tree, of each kind of pass over a block."""
-    from mondrian_kernel.dask.products import _gram
-    from mondrian_kernel.dask.sums import _pairs
+    import dask
+    import dask.array as da
 
     from mondrian_kernel import MondrianFeatures
-    from mondrian_kernel.dask.blocks import Rows
-    from mondrian_kernel.dask.cells import Part, cuts_of
-    from mondrian_kernel.dask.growth import bound_leaves
+    from mondrian_kernel._kernels.rounds import find_leaves
+    from mondrian_kernel.dask import DaskMondrianFeatures
+    from mondrian_kernel.dask.cells import Cuts, Part, _gram, _pairs
 
     data = draw(0, n_rows, n_dims)
     X, y = data[:, :-1].copy(), data[:, -1:].copy()
     features = MondrianFeatures(LIFETIME, n_trees, random_state=0).fit(X)
     trees = features.trees_
-    cuts, leaves = cuts_of(trees), np.flatnonzero(trees.left < 0)
-    rows = Rows(X, y, np.ones(n_rows))
-    part = Part(features.levels_.column[0][cuts.leaves(X)], y, rows.weight)
-    W = np.ones((features.n_cells_, 1))
+    cuts = Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
+    part = Part(features.apply(X), y, np.ones(n_rows))
+    leaf, W = np.empty((n_rows, n_trees), np.int32), np.ones((features.n_cells_, 1))
+    blocks = DaskMondrianFeatures(LIFETIME, n_trees, random_state=0)
     passes = {
-        "a round of growing": lambda: bound_leaves(rows, cuts, int(leaves[0])),
-        "finding the cells": lambda: cuts.leaves(X),
+        "all of growing, in rounds": lambda: blocks.fit(da.from_array(X, chunks=(-1, -1))),
+        "finding the cells": lambda: find_leaves(X, cuts, leaf),
         "summing the matrix": lambda: _pairs(part, 0, n_trees, 0, features.n_cells_),
         "a step of Lanczos": lambda: _gram(part, W),
         "all of growing, in one place": lambda: features.fit(X),
     }
     out = {"rows": n_rows, "dims": n_dims, "trees": n_trees, "cells": features.n_cells_}
-    for name, run in passes.items():
-        run()
-        begin = time.process_time()
-        run()
-        out[f"{name}, ns a row and tree"] = 1e9 * (time.process_time() - begin) / n_rows / n_trees
+    with dask.config.set(scheduler="sync"):
+        for name, run in passes.items():
+            run()
+            begin = time.process_time()
+            run()
+            seconds = time.process_time() - begin
+            out[f"{name}, ns a row and tree"] = 1e9 * seconds / n_rows / n_trees
+    out["a round of growing, ns a row and tree"] = (
+        out["all of growing, in rounds, ns a row and tree"] / blocks.n_rounds_
+    )
     with tempfile.TemporaryDirectory() as folder:
         frame, _ = as_parquet(folder, 1, n_rows, 20)
         frame.compute(scheduler="sync")
@@ -243,11 +248,14 @@ def workers(limit):
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=limit, dashboard_address=":0",
+            n_workers=2,
+            threads_per_worker=1,
+            memory_limit=limit,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
-    ):  # fmt: skip
+    ):
         yield client
 
 
