@@ -21,6 +21,7 @@ from mondrian_kernel._settings import (
     LEAST_ERROR,
     WIDTH_GRADIENT_STEPS,
     WIDTH_GRADIENT_TOL,
+    WIDTH_HELD_OUT_SHARE,
     WIDTH_LEAST_WEIGHT,
     WIDTH_ROWS,
     WIDTH_ROWS_HELD_OUT,
@@ -78,7 +79,7 @@ def learn_widths(
     """
     ladder, alone = np.array(LADDER), Widths(np.array([lifetime]), np.ones(1), alpha)
     order = np.random.default_rng([seed, 2]).permutation(rows.shape[0])
-    n_out = min(int(0.25 * order.size), WIDTH_ROWS_HELD_OUT)
+    n_out = min(int(WIDTH_HELD_OUT_SHARE * order.size), WIDTH_ROWS_HELD_OUT)
     if lifetime <= 0 or n_out < 2:
         return alone
     out, fitted = order[:n_out], np.sort(order[n_out : n_out + WIDTH_ROWS])
