@@ -1,70 +1,82 @@
-"""Run the measurements: every part, or those that are named."""
+"""Measure our models beside what a user would pick instead, one part at a time.
+
+A cell (data set, split, method) is written to the file of its part as soon as it is measured. A run
+that was stopped goes on where it was. After a change of the library, ``--again --methods "Mondrian
+kernel"`` measures ours anew.
+"""
 
 import argparse
 import os
 import warnings
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import data
-from benchmarks.record import HERE, Run, path_of
+from benchmarks import PARTS
 
-PARTS = {
-    "features": "feature maps: time, memory, error of the kernel",
-    "path": "the lifetime path beside one exact kernel ridge; every cut; growth with the rows",
-    "width": "searches for the width: time to within 1 % of the best held-out error",
-    "end_to_end": "regressor and classifier with defaults beside what one would pick instead",
-    "trees": "error and time of the regressor against the number of trees",
-    "relevance": "error and time with relevances of the inputs learnt, and without",
-    "streams": "learning row by row beside river's forests",
-    "growth": "time and memory against rows, trees, dims and cells",
-    "cold_start": "imports, first calls, the command line",
-    "time_spent": "where the time goes, and the bytes that must be read",
+WORDS = {
+    "check": "a quick run beside the stored ratios; fails where error or time got worse",
+    "tables": "print all tables; --write puts them into README.md and draws the pictures",
 }
-
-NEEDS = {"streams": "river", "end_to_end": "matplotlib"}
-MODULES = {"streams": "beside_river"}  # streams itself is also a command
 
 
 def main():
-    lines = "\n".join(f"  {name:<12}{what}" for name, what in PARTS.items())
+    lines = "\n".join(f"  {name:<12}{what}" for name, what in (PARTS | WORDS).items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description=f"{__doc__}\n\n{lines}",
+        description=f"{__doc__}\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("part", nargs="*", help="default: all of them")
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("MONDRIAN_KERNEL_DATA", "data"),
-        help="folder of NAME.csv.gz",
-    )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="small sizes, under three minutes")
-    parser.add_argument("--splits", type=int, help="of a data set, end to end; default: by size")
-    parser.add_argument("--rows", type=int, help="to learn from at most, end to end and in streams")
-    parser.add_argument(
-        "--methods", nargs="+", metavar="NAME",
-        help="end to end, measure only these; what the file has of the others stays",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
-    arguments = parser.parse_args()
-    unknown = set(arguments.part) - set(PARTS)
-    if unknown:
-        parser.error(f"unknown part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for name, least in (("splits", 1), ("rows", 100)):
-        if (given := getattr(arguments, name)) is not None and given < least:
-            parser.error(f"--{name} must be at least {least}")
-    parts = arguments.part or list(PARTS)
+    add = parser.add_argument
+    add("part", nargs="+", choices=[*PARTS, *WORDS], metavar="PART")
+    add("--quick", action="store_true", help="small sizes, two splits")
+    add("--methods", nargs="+", metavar="NAME", help="only these")
+    add("--sets", nargs="+", metavar="NAME", help="only these")
+    add("--again", action="store_true", help="measure cells anew that are in the file")
+    add("--jobs", type=int, default=1, metavar="N", help="cells at a time")
+    add("--threads", type=int, default=1, metavar="N", help="of every method")
+    add("--splits", type=int, default=5, metavar="N", help="default: 5")
+    add("--rows", type=int, default=20_000, metavar="N", help="to learn from; default: 20000")
+    add("--limit", type=float, default=1800, metavar="S", help="seconds of a cell; default: 1800")
+    add("--budget", type=float, metavar="S", help="CPU seconds of a search; default: our fit's")
+    add("--huge", action="store_true", help="growth up to ten million rows")
+    add("--seed", type=int, default=0, metavar="N", help="of the first split")
+    folder = os.environ.get("MONDRIAN_KERNEL_DATA", "data")
+    add("--data", type=Path, default=folder, help="folder of NAME.csv.gz")
+    add("--out", type=Path, default=Path(__file__).parent / "results", help="folder of the results")
+    add("--smallest", action="store_true", help="check: drawn data only, under a minute")
+    add("--store", action="store_true", help="check: keep what is found as the ratios to come")
+    add("--write", action="store_true", help="tables: into README.md, and pictures")
+    arguments = vars(parser.parse_args())
+    for name in ("jobs", "threads", "splits", "rows"):
+        if arguments[name] < 1:
+            parser.error(f"--{name} must be at least 1")
+    parts = arguments.pop("part")
+    extra = {name: arguments.pop(name) for name in ("smallest", "store", "write")}
+    # Before any library reads them; processes of cells inherit them.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(arguments["threads"])
+    run(parts, arguments, extra)
+
+
+def run(parts, arguments, extra):
+    from benchmarks import check, pictures, record, tables
+
+    options = record.Options(**arguments)
+    options = options.made_quick() if options.quick else options
+    warnings.simplefilter("ignore")  # a model may well warn of what a search tries
     for part in parts:
-        if part in NEEDS and find_spec(NEEDS[part]) is None:
-            parser.error(f"{part} needs {NEEDS[part]}: pip install {NEEDS[part]}")
-    data.names(arguments.data)  # a folder without data is told before any work
-    run = Run(**{name: value for name, value in vars(arguments).items() if name != "part"})
-    warnings.simplefilter("ignore")  # a search tries what a model may well warn of
-    for part in parts:
-        import_module(f"benchmarks.{MODULES.get(part, part)}").measure(run)
-    print(f"written to {path_of(run.out, run.quick)}")
+        if part == "check":
+            check.run(options, extra["smallest"], extra["store"])
+        elif part == "tables":
+            found = tables.rendered(options.out, options.quick)
+            if extra["write"]:
+                pictures.draw(options.out, options.quick)
+                tables.README.write_text(tables.filled(tables.README.read_text(), found))
+            else:
+                print("\n\n".join(f"### {name}\n\n{text}" for name, text in found.items()))
+        else:
+            record.run(part, import_module(f"benchmarks.{part}").plan(options), options)
+            print(f"written to {record.path_of(part, options)}")
 
 
 if __name__ == "__main__":

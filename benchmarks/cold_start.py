@@ -1,65 +1,115 @@
-"""Imports, first calls with and without compiled code on disk, and the command line."""
+"""Imports, first calls with nothing compiled and with compiled code on disk, what is compiled."""
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from benchmarks.measure import clocked
+from benchmarks.record import Cell, Key
+from benchmarks.tables import of_cells, table
 
 IMPORTS = {
     "scikit-learn": "import sklearn.kernel_approximation",
     "and mondrian_kernel": "import sklearn.kernel_approximation, mondrian_kernel",
-    "and MondrianFeatures": (
-        "import sklearn.kernel_approximation; from mondrian_kernel import MondrianFeatures"
+    "and the regressor": (
+        "import sklearn.kernel_approximation; from mondrian_kernel import MondrianKernelRegressor"
     ),
 }
-ROWS = "import numpy as np; X = np.random.default_rng(0).normal(size=(200, 5)); "
 FIRST_CALLS = {
     "features": "MondrianFeatures(random_state=0).fit(X).transform(X)",
     "regressor": "MondrianKernelRegressor(random_state=0).fit(X, X[:, 0]).predict(X)",
+    "intervals": "MondrianKernelRegressor(random_state=0).fit(X, X[:, 0]).predict_interval(X)",
     "classifier": "MondrianKernelClassifier(random_state=0).fit(X, X[:, 0] > 0).predict(X)",
     "stream": "MondrianKernelRegressor(random_state=0).partial_fit(X, X[:, 0]).predict(X)",
 }
+# The time of a function is without that of functions compiled within.
+SCRIPT = """
+import json, time, warnings
+import numpy as np
+from numba.core import event
+warnings.simplefilter("ignore")
+
+class Compiled(event.Listener):
+    open, found = [], {{}}
+    def on_start(self, ev):
+        self.open.append([time.process_time(), 0.0])
+    def on_end(self, ev):
+        begin, inner = self.open.pop()
+        spent = time.process_time() - begin
+        if self.open:
+            self.open[-1][1] += spent
+        name = ev.data["dispatcher"].py_func.__qualname__
+        n, seconds = self.found.get(name, (0, 0.0))
+        self.found[name] = n + 1, seconds + spent - inner
+
+X = np.random.default_rng(0).normal(size=(200, 5))
+from mondrian_kernel import {name}
+with event.install_listener("numba:compile", Compiled()) as compiled:
+    begin = time.perf_counter()
+    {code}
+    print(json.dumps([time.perf_counter() - begin, compiled.found]))
+"""
 
 
-def seconds_of(code, setup="", **environment):
-    """Seconds that a line takes in a fresh interpreter."""
-    timed = f"{setup}import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
-    done = subprocess.run(
-        [sys.executable, "-c", timed],
-        env=os.environ | environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return float(done.stdout.split()[-1])
+def plan(options):
+    """Cells by import and first call."""
+    n = 1 if options.quick else 5
+    calls = list(FIRST_CALLS)[:1] if options.quick else FIRST_CALLS
+    return {Key("import", 0, name): Cell(imported, (name, n)) for name in IMPORTS} | {
+        Key("first call", 0, name): Cell(first_call, (name, n)) for name in calls
+    }
 
 
-def command(*arguments, **environment):
-    """Wall seconds of the command line."""
-    start = "from mondrian_kernel.app.main import main; raise SystemExit(main())"
-    line = [sys.executable, "-c", start, *arguments]
-    _, times = clocked(
-        lambda: subprocess.run(line, env=os.environ | environment, capture_output=True, check=True)
-    )
-    return times["wall_seconds"]
+def _output(code, **environment):
+    """What a fresh interpreter prints, as JSON."""
+    env = os.environ | environment
+    line = [sys.executable, "-c", code]
+    done = subprocess.run(line, env=env, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
-def measure(run):
-    section = run.section("cold_start")
-    repeats = 1 if run.quick else 5
-    for name, line in IMPORTS.items():
-        section.put(min(seconds_of(line) for _ in range(repeats)), "import", name)
-    with tempfile.TemporaryDirectory() as folder:
-        calls = dict(list(FIRST_CALLS.items())[:1]) if run.quick else FIRST_CALLS
-        for name, line in calls.items():
-            setup = f"{ROWS}from mondrian_kernel import {line.split('(')[0]}; "
-            cache = str(Path(folder) / name)
-            cold = seconds_of(line, setup, NUMBA_CACHE_DIR=cache)
-            warm = min(seconds_of(line, setup, NUMBA_CACHE_DIR=cache) for _ in range(repeats))
-            section.put({"cold_seconds": cold, "warm_seconds": warm}, "first call", name)
-        section.put(min(command("--help") for _ in range(repeats)), "command line", "--help")
-        if not run.quick:
-            report, cache = str(Path(folder) / "demo.html"), str(Path(folder) / "demo")
-            for kind in ("cold", "warm"):
-                seconds = command("demo", "--report", report, NUMBA_CACHE_DIR=cache)
-                section.put(seconds, "command line", f"demo, {kind}")
+def imported(name, n):
+    """Least seconds of an import in a fresh interpreter."""
+    code = f"import time; t = time.perf_counter(); {IMPORTS[name]}; print(time.perf_counter() - t)"
+    return {"seconds_later": min(_output(code) for _ in range(n))}
+
+
+def first_call(name, n):
+    """Seconds of a call with an empty cache and later, and what was compiled."""
+    code = FIRST_CALLS[name]
+    script = SCRIPT.format(name=code.partition("(")[0], code=code)
+    with tempfile.TemporaryDirectory() as cache:
+        (first, compiled), *later = (_output(script, NUMBA_CACHE_DIR=cache) for _ in range(1 + n))
+    order = sorted(compiled.items(), key=lambda item: -item[1][1])
+    return {
+        "seconds_first": first,
+        "seconds_later": min(seconds for seconds, _ in later),
+        "functions": sum(count for count, _ in compiled.values()),
+        "compiled_later": sum(count for count, _ in later[-1][1].values()),
+        "compiling_cpu": sum(seconds for _, seconds in compiled.values()),
+        "compiled": [[function, *found] for function, found in order],
+    }
+
+
+def longest(cells, n_shown=15):
+    """The functions that take longest to compile, in the first call that takes longest."""
+    found = [cell for cell in cells.values() if "compiled" in cell]
+    if not found:
+        return None
+    call = max(found, key=lambda cell: cell["compiling_cpu"])
+    return table([
+        {f"function (first call: {call['method']})": f"`{name}`", "versions": n, "CPU s": seconds,
+         "share": f"{100 * seconds / call['compiling_cpu']:.0f} %"}
+        for name, n, seconds in call["compiled"][:n_shown]
+    ])  # fmt: skip
+
+
+TABLES = {
+    "cold_start": lambda cells: of_cells(cells, {
+        "set": "what", "method": "of", "seconds_first": "first ever, s",
+        "functions": "functions compiled", "seconds_later": "later, s",
+        "compiled_later": "functions compiled later",
+    }),
+    "compiled": longest,
+}  # fmt: skip

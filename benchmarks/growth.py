@@ -1,137 +1,70 @@
-"""Time and memory against rows N, trees M, dims D and cells C, with slopes in logarithms."""
-
-import numpy as np
-from threadpoolctl import threadpool_limits
+"""Error and time against the number of rows, ours beside gradient boosting."""
 
 from benchmarks import data
-from benchmarks.measure import best_of, in_child, peak_mb, slope
-from mondrian_kernel import MondrianFeatures, every_cut_path
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.cholesky import dense_scores
-from mondrian_kernel._trees.growth import Growth
+from benchmarks.accuracy import fit_once
+from benchmarks.methods import OURS, installed
+from benchmarks.record import Cell, Key
+from benchmarks.tables import frame_of, shown, table
 
-SMALL = {"N": 300, "M": 5, "D": 2, "C": 60}
-ROWS = (1_000, 10_000, 100_000, 1_000_000)
-
-
-def grown(X, n_trees, seed):
-    growth = Growth(X, n_trees, seed, 1)
-    growth.advance(np.inf)
-    return growth
+SETS = ("nycflights_delay", "protein", "kin40k", "elec2", "smooth", "jumps")
+METHODS = (OURS, "LightGBM", "LightGBM 1000", "CatBoost")
+MOST, HUGE = 1_000_000, 10_000_000
+TESTED = 20_000
 
 
-def sampling(N, M, D, seed, repeats):
-    """Grow trees until every row is alone."""
-    X = data.normal(N, D, seed)
-    before = peak_mb()
-    (times,) = best_of(repeats, lambda: grown(X, M, seed))
-    return times | {"grown_by_mb": peak_mb() - before}
+def plan(options):
+    """Cells by set and method; the split is the number of rows, few rows first."""
+    cells = {}
+    most = 3000 if options.quick else HUGE if options.huge else MOST
+    for name in options.some(SETS[::-1], 2):
+        whole = most if name in data.DRAWN else min(int(0.8 * _n_rows(options.data, name)), most)
+        sizes = [*(n for n in _decades(most) if n < 0.8 * whole), whole]
+        for method in installed(METHODS):
+            for k, n_rows in enumerate(sizes):
+                arguments = (str(options.data), name, n_rows, options.seed, options.threads, method)
+                smaller = [Key(name, sizes[k - 1], method)] if k else []
+                cells[Key(name, n_rows, method)] = Cell(one_fit, arguments, tuple(smaller))
+    return dict(sorted(cells.items(), key=lambda item: item[0].split))
 
 
-def design_of(X, n_trees, lifetime, seed):
-    features = MondrianFeatures(lifetime, n_trees, random_state=seed, n_jobs=1)
-    columns = features.fit_transform(X).indices.reshape(len(X), n_trees)
-    return CellOperator(np.ascontiguousarray(columns), features.n_cells_, n_jobs=1)
+def _decades(most):
+    """1000, 3000, 10 000, 30 000 and so on."""
+    return [n for k in range(3, 8) for n in (10**k, 3 * 10**k) if n <= most]
 
 
-def product(N, M, D, seed, repeats):
-    """Multiply the kernel matrix ΦΦᵀ by eight vectors, at the lifetime 1/D."""
-    X = data.normal(N, D, seed)
-    before = peak_mb()
-    design = design_of(X, M, 1.0 / D, seed)
-    V = data.normal(N, 8, seed)
-    design.gram(V)
-    (times,) = best_of(repeats, lambda: design.gram(V))
-    return times | {"grown_by_mb": peak_mb() - before}
+def _n_rows(folder, name):
+    return data.read(folder, name)[1].size
 
 
-def factor(C, seed, repeats):
-    """Factor ΦᵀΦ + α I for ten penalties, with more rows than cells."""
-    n_trees = 20
-    X, y = data.curve(2 * C, 5, seed)
-    growth = Growth(X, n_trees, seed, 1)
-    end = growth.advance_within(np.inf, C)
-    trees, leaf = growth.freeze(end)
-    cells = trees.cells(end)
-    design = CellOperator(cells.column[leaf], cells.total, n_jobs=1)
-    Y, alphas = (y - y.mean())[:, None] * design.root_weight[:, None], np.logspace(-2, 1, 10)
-    before = peak_mb()
-    (times,) = best_of(repeats, lambda: dense_scores(design, Y, alphas))
-    return times | {"grown_by_mb": peak_mb() - before}
+def one_fit(folder, name, n_rows, seed, threads, method, smaller=None):
+    """All that is measured of a model on so many rows; the tested rows are the same for all.
+
+    The cell with fewer rows is needed only because more rows are not tried where it was too slow.
+    """
+    X, y = data.load(folder, name, n_rows + TESTED)
+    n_train = int(0.8 * y.size)
+    if name in data.DRAWN:  # the last rows of the draw
+        problem = data.Split("regression", X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
+    else:
+        problem = data.split(X, y, seed, n_train, TESTED)
+        problem = problem._replace(X=problem.X[:n_rows], y=problem.y[:n_rows])
+    return fit_once(problem, method, seed, threads)[1]
 
 
-def update(C, seed, repeats):
-    """Exact ridge after one more cut: the mean over the cuts of a path."""
-    n_trees = 50
-    X, y = data.curve(2 * C, 5, seed)
-    growth = Growth(X, n_trees, seed, 1)
-    end = growth.advance_within(np.inf, C)
-    before = peak_mb()
-    (times,) = best_of(
-        repeats,
-        lambda: every_cut_path(
-            X, y, n_estimators=n_trees, max_lifetime=end, alphas=[0.1],
-            random_state=seed, n_jobs=1,
-        ),
-    )  # fmt: skip
-    cuts = C - n_trees
-    each = {clock: seconds / cuts for clock, seconds in times.items()}
-    return each | {"grown_by_mb": peak_mb() - before}
+def errors(cells):
+    """Errors and, in brackets, CPU seconds of a fit, by set and rows."""
+    found = frame_of(cells)
+    present = [name for name in METHODS if name in set(found["method"])]
+    rows = []
+    for (name, n_rows), group in found.groupby(["set", "split"]):
+        by = group.set_index("method").reindex(present)
+        line = {"data": name, "rows": n_rows}
+        for method, cell in by.iterrows():
+            slow = "over_seconds" in cell and cell["over_seconds"] > 0
+            text = f"{shown(cell['error'])} ({shown(cell['fit.cpu'], 2)})"
+            line[method] = "too slow" if slow else text if cell["error"] >= 0 else "–"
+        rows.append(line)
+    return table(rows)
 
 
-def plans(quick):
-    """Job, letter that grows, its values, the fixed sizes, and the exponents to expect."""
-    rows = ROWS[:3] if quick else ROWS
-    trees, dims = (
-        ((10, 20, 40), (4, 8, 16)) if quick else ((10, 20, 40, 80, 160), (2, 4, 8, 16, 32))
-    )
-    cells = (100, 200, 400) if quick else (500, 1000, 2000, 4000)
-    n_log_n = slope(rows, [n * np.log(n) for n in rows])
-    few = {"N": 4000, "M": 20, "D": 10}
-    return [
-        (sampling, "N", rows, {"M": 2, "D": 4}, n_log_n, 1),
-        (sampling, "M", trees, few, 1, 1),
-        (sampling, "D", dims, few, 0, 0),
-        (product, "N", rows, {"M": 20, "D": 4}, 1, 1),
-        (product, "M", trees, few | {"N": 20_000}, 1, 1),
-        (factor, "C", cells, {}, 3, 2),
-        (update, "C", cells, {}, 2, 2),
-    ]
-
-
-def job(call, sizes, seed, repeats):
-    """One point of a curve; for a child."""
-    with threadpool_limits(1):
-        small = {name: SMALL[name] for name in sizes}
-        call(**small, seed=seed, repeats=1)  # compiled code is loaded before anything is measured
-        return call(**sizes, seed=seed, repeats=repeats)
-
-
-def measure(run):
-    section = run.section("growth")
-    for call, letter, values, fixed, in_time, in_memory in plans(run.quick):
-        steps = []
-        for value in values:
-            repeats = 1 if run.quick or value >= 100_000 else 3
-            steps.append(in_child(job, call, fixed | {letter: value}, run.seed, repeats))
-        name = f"{call.__name__} in {letter}"
-        section.put(
-            {
-                "letter": letter,
-                "values": list(values),
-                "fixed": {k: v for k, v in fixed.items() if k != letter},
-                "cpu_seconds": [step["cpu_seconds"] for step in steps],
-                "grown_by_mb": [step["grown_by_mb"] for step in steps],
-                "slope_of_time": slope(values, [step["cpu_seconds"] for step in steps]),
-                "expected_of_time": in_time,
-                "slope_of_memory": memory_slope(values, [step["grown_by_mb"] for step in steps]),
-                "expected_of_memory": in_memory,
-            },
-            name,
-        )
-
-
-def memory_slope(values, megabytes):
-    """Slope where memory is more than the noise of a process, or None."""
-    seen = [(v, mb) for v, mb in zip(values, megabytes, strict=True) if mb > 10]
-    return slope(*zip(*seen, strict=True)) if len(seen) > 1 else None
+TABLES = {"growth": errors}

@@ -1,129 +1,112 @@
-"""Streams: prequential error, speed and memory of one model on one stream.
+"""Streams: prequential error, speed and memory, beside river's forests.
 
 Every model predicts rows before it learns from them, in the order of the file, one row at a time or
-in batches. Times are of the processor; memory is what the process has grown by. Each run is to be
-made in a process of its own, on one thread.
+in batches. Times are of the processor; memory is what the process has grown by.
 """
 
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from benchmarks import data
-from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel.classifier import MondrianKernelClassifier
+from benchmarks.measure import resident_mb
+from benchmarks.methods import OURS
+from benchmarks.record import Cell, Key
+from benchmarks.tables import table
+from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 
-STREAMS = {
-    "elec2": "classification",
-    "bike": "regression",
-    "phishing": "classification",
-    "nycflights_delay": "regression",
-    "cpu_act": "regression",
-}
-MAX_ROWS = 50_000
-BATCH = 100
-TREES, MANY_TREES = 10, 1000
+STREAMS = ("phishing", "elec2", "bike", "nycflights_delay", "cpu_act")
+BATCH, TREES, MANY_TREES = 100, 10, 1000
+BATCHES, EQUAL, LONG = f"{OURS}, batches", f"{OURS}, time of AMF", "a million rows"
 
 
-def read(folder, name, n_rows=MAX_ROWS):
+def plan(options):
+    """Cells of each stream and method; the split is not used."""
+    cells = {}
+    for name in options.some(STREAMS, 1):
+        arguments = (str(options.data), name, options.rows)
+        for kind in ("AMF", "ARF"):
+            cells[Key(name, 0, kind)] = Cell(run_river, (*arguments, kind))
+        cells[Key(name, 0, OURS)] = Cell(run_ours, (*arguments, TREES, 1))
+        cells[Key(name, 0, BATCHES)] = Cell(run_ours, (*arguments, TREES, BATCH))
+        needs = (Key(name, 0, "AMF"), Key(name, 0, OURS))
+        cells[Key(name, 0, EQUAL)] = Cell(run_equal, arguments, needs)
+    cells[Key(LONG, 0, OURS)] = Cell(long_stream, (20_000 if options.quick else 1_000_000,))
+    return cells
+
+
+def read(folder, name, n_rows):
     X, y = data.read(folder, name)
-    return np.ascontiguousarray(X[:n_rows]), y[:n_rows]
+    return np.ascontiguousarray(X[:n_rows]), y[:n_rows], data.is_classes(y)
 
 
-def error(task, y, predicted):
-    """Share of wrong classes, or root mean squared error over the standard deviation of y.
+def prequential(X, y, classes, batch, predict, learn):
+    """Error, times and memory of predicting each batch before it is learnt.
 
-    Without the first rows, of which a batch knows nothing.
+    The error is without the first 100 rows, of which a batch knows nothing.
     """
-    y, predicted = y[BATCH:], predicted[BATCH:]
-    if task == "classification":
-        return float((predicted != y).mean())
-    return float(np.sqrt(((predicted - y) ** 2).mean()) / y.std())
-
-
-def resident():
-    """Memory of this process, in bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-class Clock:
-    """Sums of the times of predicting and of learning, and the memory since it was made."""
-
-    def __init__(self):
-        self.predicting = self.learning = 0.0
-        self._before = resident()
-
-    def __call__(self, predict, learn):
+    predicted, spent, before = np.zeros(y.size), np.zeros(2), resident_mb()
+    for begin in range(0, y.size, batch):
+        rows = slice(begin, begin + batch)
         start = time.process_time()
-        answer = predict()
+        predicted[rows] = predict(X[rows]) if begin else 0.0
         middle = time.process_time()
-        learn()
-        self.learning += time.process_time() - middle
-        self.predicting += middle - start
-        return answer
-
-    def found(self, task, y, predicted):
-        return {
-            "error": error(task, y, predicted),
-            "learn_us": 1e6 * self.learning / y.size,
-            "predict_us": 1e6 * self.predicting / y.size,
-            "grown_by_mb": (resident() - self._before) / 2**20,
-        }
-
-
-def model_of(task, n_trees):
-    kind = MondrianKernelClassifier if task == "classification" else MondrianKernelRegressor
-    return kind(n_estimators=n_trees, random_state=0, n_jobs=1)
+        learn(X[rows], y[rows])
+        spent += middle - start, time.process_time() - middle
+    task = "classification" if classes else "regression"
+    problem = data.Split(task, None, y[BATCH:], None, y[BATCH:])
+    return {
+        "error": data.error(problem, predicted[BATCH:]),
+        "rows": y.size,
+        "predict_us": 1e6 * spent[0] / y.size,
+        "learn_us": 1e6 * spent[1] / y.size,
+        "grown_by_mb": resident_mb() - before,
+    }
 
 
-def warm_up(task, X, y, batch):
-    """Compile or load, before anything is timed, what a stream that climbs will call."""
-    told = {"classes": np.unique(y)} if task == "classification" else {}
-    model = model_of(task, TREES)
-    for begin in range(0, min(y.size, 5000), batch):
-        model.partial_fit(X[begin : begin + batch], y[begin : begin + batch], **told)
-        model.predict(X[begin : begin + batch])
+def learn(X, y, classes, n_trees, batch):
+    """Our model on a stream."""
+    kind = MondrianKernelClassifier if classes else MondrianKernelRegressor
+    model = kind(n_estimators=n_trees, random_state=0, n_jobs=1)
+    told = {"classes": np.unique(y)} if classes else {}
+    found = prequential(
+        X, y, classes, batch, model.predict, lambda x, t: model.partial_fit(x, t, **told)
+    )
+    return {"trees": n_trees} | found
 
 
 def run_ours(folder, name, n_rows, n_trees, batch):
-    """Predict, then learn, batch by batch; the first batch is predicted as 0."""
-    task, (X, y) = STREAMS[name], read(folder, name, n_rows)
-    told = {"classes": np.unique(y)} if task == "classification" else {}
-    with threadpool_limits(1):
-        warm_up(task, X, y, batch)
-        model, predicted, clock = model_of(task, n_trees), np.zeros(y.size), Clock()
-        for begin in range(0, y.size, batch):
-            rows = slice(begin, begin + batch)
-            predicted[rows] = clock(
-                lambda x=X[rows], begin=begin: model.predict(x) if begin else 0.0,
-                lambda x=X[rows], t=y[rows], told=told: model.partial_fit(x, t, **told),
-            )
-            told = {}
-    return {
-        "trees": n_trees, "batch": batch, "cells": model.features_.n_cells_,
-        "lifetime": model.lifetime_, **clock.found(task, y, predicted),
-    }  # fmt: skip
+    """Our model; a part of the stream before compiles or loads what a stream will call."""
+    X, y, classes = read(folder, name, n_rows)
+    learn(X[:5000], y[:5000], classes, TREES, batch)
+    return learn(X, y, classes, n_trees, batch)
 
 
-def run_river(folder, name, n_rows, kind, n_trees):
-    """River's AMF or ARF, one row at a time."""
+def run_river(folder, name, n_rows, kind):
+    """River's AMF (aggregated Mondrian forest) or ARF (adaptive random forest), row by row."""
     from river import forest
 
-    task, (X, y) = STREAMS[name], read(folder, name, n_rows)
-    cls = getattr(forest, f"{kind}{'Classifier' if task == 'classification' else 'Regressor'}")
-    model = cls(**{"n_estimators" if kind == "AMF" else "n_models": n_trees}, seed=1)
-    predicted, clock = np.zeros(y.size), Clock()
-    for i, (row, target) in enumerate(zip(X, y.tolist(), strict=True)):
-        x, t = dict(enumerate(row.tolist())), int(target) if task == "classification" else target
-        answer = clock(lambda x=x: model.predict_one(x), lambda x=x, t=t: model.learn_one(x, t))
-        predicted[i] = 0.0 if answer is None else answer
-    return {"trees": n_trees, "rows": y.size, "dims": X.shape[1],
-            **clock.found(task, y, predicted)}  # fmt: skip
+    X, y, classes = read(folder, name, n_rows)
+    cls = getattr(forest, f"{kind}{'Classifier' if classes else 'Regressor'}")
+    model = cls(**{"n_estimators" if kind == "AMF" else "n_models": TREES}, seed=1)
+    rows = [dict(enumerate(row)) for row in X.tolist()]  # as river wants them, not on its time
+    targets = y.astype(int).tolist() if classes else y.tolist()
+    found = prequential(
+        rows, np.array(targets), classes, 1,
+        lambda x: model.predict_one(x[0]) or 0.0, lambda x, t: model.learn_one(x[0], t[0].item()),
+    )  # fmt: skip
+    return {"trees": TREES} | found
+
+
+def run_equal(folder, name, n_rows, river, few):
+    """Our model with as many trees as fit into the time of river's AMF."""
+    X, y, classes = read(folder, name, n_rows)
+    part = max(y.size // 4, min(y.size, 1000))
+    parts = [learn(X[:part], y[:part], classes, n, 1) for n in (TREES, TREES, 10 * TREES)]
+    n_trees = trees_in(cost(river), few, *parts[1:])  # the first one compiled
+    found = learn(X, y, classes, n_trees, 1)
+    return found | {"time_over_rivers": cost(found) / cost(river)}
 
 
 def cost(run):
@@ -132,7 +115,7 @@ def cost(run):
 
 
 def trees_in(microseconds, few, part_few, part_many):
-    """Return as many trees as take this time a row.
+    """Return as many trees as take nine tenths of this time a row.
 
     ``few`` is a run of the whole stream with few trees; the other two are runs of a part of it with
     few and with many trees, which tell what a tree more costs.
@@ -142,30 +125,55 @@ def trees_in(microseconds, few, part_few, part_many):
     return int(np.clip(few["trees"] + 0.9 * (microseconds - cost(few)) / each, 1, MANY_TREES))
 
 
-def million(n_rows=1_000_000, batch=1000, max_cells=20_000):
+def long_stream(n_rows, batch=1000, max_cells=20_000):
     """Learn a long stream with a bound on the cells; speed and memory along the way."""
-    rng = np.random.default_rng(0)
-    model = MondrianKernelRegressor(
-        n_estimators=TREES, max_cells=max_cells, random_state=0, n_jobs=1
-    )
-    X = rng.uniform(size=(4000, 10))  # compiled or loaded before anything is measured
-    clone(model).partial_fit(X, X[:, 0]).partial_fit(X, X[:, 0]).predict(X)
-    steps, start, before, squares = [], time.process_time(), resident(), []
+    model = MondrianKernelRegressor(n_estimators=TREES, max_cells=max_cells, random_state=0)
+    X, y = data.smooth(4000)  # compiled or loaded before anything is measured
+    clone(model).partial_fit(X, y).partial_fit(X, y).predict(X)
+    steps, before = [], resident_mb()
+    start, squares = time.process_time(), []
     for begin in range(0, n_rows, batch):
-        X = rng.uniform(size=(batch, 10))
-        y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=batch)
+        X, y = data.smooth(batch, seed=begin)
         if begin:
             squares.append(np.mean((model.predict(X) - y) ** 2))
         model.partial_fit(X, y)
         if (begin + batch) % (n_rows // 10) == 0:
             seconds = time.process_time() - start
             steps.append({
-                "rows": begin + batch,
-                "rows_a_second": n_rows / 10 / seconds,
-                "grown_by_mb": (resident() - before) / 2**20,
-                "cells": int(model._stream.online.n_cells[-1]),
+                "rows": begin + batch, "rows_a_second": n_rows / 10 / seconds,
+                "grown_by_mb": resident_mb() - before, "cells": int(model.features_.n_cells_),
                 "rmse": float(np.sqrt(np.mean(squares))),
             })  # fmt: skip
-            print("  ".join(f"{name} {value:.6g}" for name, value in steps[-1].items()), flush=True)
             start, squares = time.process_time(), []
-    return steps
+    return {"steps": steps}
+
+
+def beside_river(cells):
+    """Streams beside river's forests of ten trees."""
+    rows = []
+    for name in STREAMS:
+        found = [cells.get(Key(name, 0, m), {}) for m in ("AMF", "ARF", OURS, BATCHES, EQUAL)]
+        if all("error" in run for run in found):
+            river, adaptive, single, batches, equal = found
+            rows.append({
+                "stream": name, "rows": river["rows"], "error of AMF": river["error"],
+                "of ARF": adaptive["error"], "ours, 10 trees": single["error"],
+                "in batches": batches["error"], "ours in AMF's time": equal["error"],
+                "time over AMF's": equal["time_over_rivers"],
+                "learns × faster row by row": river["learn_us"] / single["learn_us"],
+                "learns × faster in batches": river["learn_us"] / batches["learn_us"],
+                "predicts × faster in batches": river["predict_us"] / batches["predict_us"],
+                "× smaller": river["grown_by_mb"] / max(batches["grown_by_mb"], 0.1),
+            })  # fmt: skip
+    return table(rows)
+
+
+def along(cells):
+    """Speed and memory along the long stream."""
+    steps = cells.get(Key(LONG, 0, OURS), {}).get("steps", [])
+    names = {"rows": "rows", "rows_a_second": "rows a second", "grown_by_mb": "MB",
+             "cells": "cells", "rmse": "error"}  # fmt: skip
+    return table([{title: step[name] for name, title in names.items()} for step in steps])
+
+
+TABLES = {"streams": beside_river, "long_stream": along}

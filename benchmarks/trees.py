@@ -1,37 +1,50 @@
-"""How many trees: error and time of the regressor against their number, at the width it chooses."""
-
-from threadpoolctl import threadpool_limits
+"""Error and time of our models against the number of trees, and with all columns alike."""
 
 from benchmarks import data
-from benchmarks.measure import clocked
-from mondrian_kernel import MondrianKernelRegressor
+from benchmarks.accuracy import outcome
+from benchmarks.methods import OURS, build
+from benchmarks.record import Cell, Key
+from benchmarks.tables import frame_of, shown, table
 
-SETS = ("concrete", "airfoil", "elevators", "bike", "cpu_act", "kin8nm")
-TREES = (250, 500, 1000, 2000, 4000)
-MAX_ROWS = 8_000
-
-
-def against_trees(split, numbers, seed):
-    """Errors, and seconds to fit and to predict, for each number of trees."""
-    chosen = MondrianKernelRegressor(random_state=seed).fit(split.X, split.y)
-    settings = {"lifetime": chosen.lifetime_, "alpha": chosen.alpha_, "random_state": seed}
-    found = {"auto": chosen.features_.n_estimators, "rows": len(split.y), **settings, "trees": {}}
-    for n_trees in numbers:
-        model = MondrianKernelRegressor(n_estimators=n_trees, scale=chosen.scale_, **settings)
-        _, fit = clocked(lambda model=model: model.fit(split.X, split.y))
-        predicted, predict = clocked(lambda model=model: model.predict(split.X_test))
-        found["trees"][str(n_trees)] = {
-            "error": data.error("regression", split, predicted),
-            "fit": fit,
-            "predict": predict,
-        }
-    return found
+SETS = ("concrete", "airfoil", "elevators", "bike", "cpu_act", "kin8nm", "magic", "satimage")
+SETTINGS = {"default": {}, "columns alike": {"relevance": "equal"}} | {
+    f"{n} trees": {"n_estimators": n} for n in (30, 100, 300, 1000, 3000)
+}
 
 
-def measure(run):
-    section = run.section("trees")
-    rows, numbers = (300, TREES[:2]) if run.quick else (MAX_ROWS, TREES)
-    with threadpool_limits(1):
-        for name in SETS[:2] if run.quick else SETS:
-            split = data.random_split(*data.read(run.data, name), run.seed, rows)
-            section.put(against_trees(split, numbers, run.seed), "sets", name)
+def plan(options):
+    """Cells of each set, split and setting."""
+    return {
+        Key(name, seed, setting): Cell(
+            one_fit, (str(options.data), name, options.rows, seed, options.threads, setting)
+        )
+        for seed in options.seeds
+        for name in options.some(SETS, 2)
+        for setting in SETTINGS
+    }
+
+
+def one_fit(folder, name, rows, seed, threads, setting):
+    """All that is measured of our model with a setting, on one split."""
+    problem = data.split(*data.read(folder, name), seed, rows)
+
+    def fitted(X, y):
+        model = build(OURS, problem.X, problem.task, seed, threads)
+        return model.set_params(**SETTINGS[setting]).fit(X, y)
+
+    fitted(problem.X[:300], problem.y[:300])  # compiles or loads
+    return outcome(problem, lambda: fitted(problem.X, problem.y))
+
+
+def against_trees(cells):
+    """Error and, in brackets, CPU seconds of a fit; means over splits."""
+    found = frame_of(cells).groupby(["set", "method"]).mean(numeric_only=True)
+    rows = []
+    for name in found.index.unique("set"):
+        own = found.loc[name].reindex(list(SETTINGS))
+        texts = {m: f"{shown(c['error'])} ({shown(c['fit.cpu'], 2)})" for m, c in own.iterrows()}
+        rows.append({"data": name, "rows": int(own["rows"].max()), **texts})
+    return table(rows)
+
+
+TABLES = {"trees": against_trees}

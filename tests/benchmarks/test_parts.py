@@ -1,73 +1,94 @@
+import json
+from importlib import import_module
+
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import norm
 
-from benchmarks import data
-from benchmarks.features import at_budget
-from benchmarks.rivals import CentredRidge, Tuned
+from benchmarks import PARTS, accuracy, check, data
+from benchmarks.accuracy import interval_score
+from benchmarks.growth import plan as growth_plan
+from benchmarks.intervals import LEVELS, conformal, from_intervals, scores
+from benchmarks.methods import OURS
+from benchmarks.record import Key, Options, path_of, run
 from benchmarks.streams import trees_in
-from benchmarks.width import summary
 
 
-def test_time_to_one_percent_is_when_the_error_first_came_that_near():
-    found = summary([(1.0, 0.5), (2.0, 0.2019), (3.0, 0.3), (4.0, 0.2)])
-    assert found == {"held_out_error": 0.2, "seconds_to_one_percent": 2.0, "seconds": 4.0}
+@pytest.fixture
+def options(tmp_path):
+    X, y = data.smooth(200)
+    for name in ("small", "protein", "phishing"):
+        table = pd.DataFrame(np.c_[X, y], columns=[*(f"x{d}" for d in range(10)), "y"])
+        table.to_csv(tmp_path / f"{name}.csv.gz", index=False)
+    return Options(data=tmp_path, out=tmp_path, splits=1)
 
 
-def step(seconds, non_zeros, rmse):
-    return {
-        "m": {
-            "fit_transform": {"cpu_seconds": seconds},
-            "non_zeros_a_row": non_zeros,
-            "kernel_rmse": rmse,
-        }
-    }
+def test_a_part_is_measured_and_shown_from_end_to_end(options):
+    chosen = {"sets": ["small"], "methods": [OURS, "ExtraTrees", "ExtraTrees, searched"]}
+    options = Options(**vars(options) | chosen)
+    cells = run("accuracy", accuracy.plan(options), options).cells
+    assert [key.method for key in cells] == chosen["methods"]
+    assert not [cell["failed"] for cell in cells.values() if "failed" in cell]
+    ours, _, searched = cells.values()
+    assert searched["budget"] == ours["fit"]["cpu"]
+    assert ours["rows"] == 160
+    assert 0 < ours["error"] < 1
+    assert 0.5 < ours["coverage"] <= 1
+    lines = accuracy.TABLES["accuracy"](cells).split("\n")
+    assert lines[2].startswith("| small | 160 | ")
+    assert path_of("accuracy", options).exists()
 
 
-def test_errors_at_a_budget_lie_on_the_line_between_two_sizes_in_logarithms():
-    ladder = [step(1.0, 10, 0.1), step(4.0, 1000, 0.01)]
-    found = at_budget(ladder, "m", step(2.0, 100, None)["m"])
-    assert found["equal_time"] == pytest.approx(10**-1.5)
-    assert found["equal_non_zeros"] == pytest.approx(10**-1.5)
+@pytest.mark.parametrize("part", sorted(set(PARTS) - {"growth", "accuracy", "intervals"}))
+def test_every_part_has_a_plan_of_functions_that_a_process_can_call(options, part):
+    module = import_module(f"benchmarks.{part}")
+    cells = module.plan(options.made_quick())
+    assert cells
+    for key, cell in cells.items():
+        assert isinstance(key, Key)
+        assert getattr(import_module(cell.call.__module__), cell.call.__name__) is cell.call
+    assert all(make({}) is None for make in module.TABLES.values() if part != "trees")
 
 
-def test_there_is_no_error_outside_of_what_was_measured():
-    ladder = [step(1.0, 10, 0.1), step(4.0, 1000, 0.01)]
-    found = at_budget(ladder, "m", step(5.0, 9, None)["m"])
-    assert found == {"equal_time": None, "equal_non_zeros": None}
+def test_growth_ends_with_all_rows_and_begins_with_few(options, monkeypatch):
+    monkeypatch.setattr("benchmarks.growth.SETS", ("protein", "smooth"))
+    monkeypatch.setattr("benchmarks.growth.MOST", 10_000)
+    cells = growth_plan(options)
+    sizes = {name: sorted({key.split for key in cells if key.set == name}) for name in
+             ("protein", "smooth")}  # fmt: skip
+    assert sizes == {"protein": [160], "smooth": [1000, 3000, 10_000]}
+    assert cells[Key("smooth", 3000, OURS)].needs == (Key("smooth", 1000, OURS),)
 
 
-def test_whole_numbers_from_zero_without_a_gap_are_classes():
-    assert data.is_classes(np.array([0.0, 2.0, 1.0, 1.0]))
-    assert not data.is_classes(np.array([3.0, 4.0, 5.0]))
-    assert not data.is_classes(np.array([0.0, 0.5, 1.0]))
-    assert not data.is_classes(np.arange(1000.0))
+def test_the_interval_score_is_the_length_and_twenty_times_the_miss():
+    assert interval_score(np.array([0.5, 1.2]), np.zeros(2), np.ones(2), 0.9) == pytest.approx(
+        (1 + 1 + 20 * 0.2) / 2
+    )
 
 
-def test_a_split_is_scaled_by_its_training_rows_and_shares_none(tmp_path):
-    X = np.arange(50.0)[:, None]
-    split = data.random_split(X, X[:, 0], seed=1, max_train=30, max_test=5)
-    assert split.X.mean() == pytest.approx(0)
-    assert split.X.std() == pytest.approx(1)
-    assert not set(split.y) & set(split.y_test)
-    assert split.X.shape == (30, 1)
-    assert split.X_test.shape == (5, 1)
+def test_true_quantiles_have_their_coverage_and_the_least_scores():
+    y = np.random.default_rng(0).normal(size=20_000)
+    true = np.tile(norm.ppf(LEVELS), (y.size, 1))
+    found, wider = scores(y, true, 1.0), scores(y, 1.3 * true, 1.0)
+    # Six standard deviations of a share of 0.9 of the rows, and of a fifth of them.
+    assert found["coverage"] == pytest.approx(0.9, abs=6 * np.sqrt(0.09 / y.size))
+    assert found["worst_fifth"] == pytest.approx(0.9, abs=6 * np.sqrt(0.09 * 5 / y.size))
+    assert found["interval_score"] < wider["interval_score"]
+    assert found["pinball"] < wider["pinball"]
 
 
-def test_a_missing_folder_or_file_says_what_to_do(tmp_path):
-    with pytest.raises(SystemExit, match="MONDRIAN_KERNEL_DATA"):
-        data.names(tmp_path)
-    with pytest.raises(SystemExit, match=r"cpu_act\.csv\.gz is missing"):
-        data.cpu_act(tmp_path)
+def test_conformal_quantiles_cover_whatever_the_regression_says():
+    X, y = data.smooth(4000)
+    quantiles = conformal(lambda *_: lambda new: np.zeros((len(new), LEVELS.size)), X, y, 0, 1)(X)
+    shares = np.mean(y[:, None] <= quantiles, axis=0)
+    # From 800 rows: six standard deviations of a share.
+    np.testing.assert_array_less(np.abs(shares - LEVELS), 6 * np.sqrt(LEVELS * (1 - LEVELS) / 800))
 
 
-def test_the_tuned_rival_finds_a_width_that_fits():
-    X, y = data.curve(300, 3)
-    model = Tuned(
-        CentredRidge(kernel="laplacian"), {"gamma": [1e-3, 1.0], "alpha": [0.3]}, n_some=100
-    ).fit(X[:200], y[:200])
-    # Nearer than the grid came: a step of √3 from one of its values.
-    assert model.best_.gamma == pytest.approx(1 / 3**0.5)
-    assert np.std(model.predict(X[200:]) - y[200:]) < 0.8 * np.std(y[200:])
+def test_ends_of_intervals_are_quantiles_in_order():
+    ends = [np.array([[-w, w]]) for w in (5, 4, 3, 2, 1)]
+    np.testing.assert_array_equal(from_intervals(ends, np.zeros(1)), [np.arange(-5, 6)])
 
 
 def test_trees_for_a_time_lie_on_the_line_through_two_runs():
@@ -78,3 +99,31 @@ def test_trees_for_a_time_lie_on_the_line_through_two_runs():
     assert trees_in(400.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 10 + 90
     assert trees_in(100.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1
     assert trees_in(1e6, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("now", "culprit"),
+    [((1.0, 1.0, 1.0), None), ((1.11, 1.0, 1.0), "error on smooth"), ((1.0, 1.31, 1.0), "fit on")],
+)
+def test_a_loss_beyond_what_is_allowed_fails(tmp_path, monkeypatch, now, culprit):
+    options = Options(data=tmp_path, out=tmp_path)
+    monkeypatch.setattr(check, "problems", lambda *_: {"smooth": None})
+    answers = [dict(zip(check.ALLOWED, values, strict=True)) for values in ((1.0,) * 3, now)]
+    monkeypatch.setattr(check, "ratios", lambda _: answers[0])
+    check.run(options, store=True)
+    assert json.loads((tmp_path / "check.json").read_text()) == {"smooth": answers[0]}
+    monkeypatch.setattr(check, "ratios", lambda _: answers[1])
+    if culprit is None:
+        check.run(options)
+    else:
+        with pytest.raises(SystemExit, match=culprit):
+            check.run(options)
+
+
+def test_a_time_that_is_worse_only_once_is_bad_luck(monkeypatch):
+    answers = iter(
+        [{"error": 1.0, "fit": 9.0, "predict": 1.0}] * 2 + [dict.fromkeys(check.ALLOWED, 1.0)]
+    )
+    monkeypatch.setattr(check, "ratios", lambda _: next(answers))
+    stored = dict.fromkeys(check.ALLOWED, 1.0)
+    assert check.checked(None, stored) == stored
