@@ -1,10 +1,11 @@
 """Triangular solves in the corner of a larger array, and the kernel between new and old rows."""
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def kernel_between(new, old, share, out):
     """Write the kernel of rows to ``out`` (k, N): Σ_l share_l · number of trees with a shared cell.
 
@@ -22,7 +23,7 @@ def kernel_between(new, old, share, out):
                 out[i, j] += share[l] * n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_lower(L, n, B):
     """Replace the rows of ``B`` (k, n) by those of B L⁻ᵀ, with L in the corner ``L[:n, :n]``.
 
@@ -36,7 +37,7 @@ def solve_lower(L, n, B):
                 B[k, i] = (B[k, i] - np.dot(row, B[k, :i])) / L[i, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_upper(L, n, B):
     """Replace the rows of ``B`` (k, n) by those of B L⁻¹, with L in the corner ``L[:n, :n]``."""
     for i in range(n - 1, -1, -1):

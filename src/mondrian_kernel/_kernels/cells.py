@@ -1,10 +1,11 @@
 """Entries of kernel matrices from the cells of rows, and centring."""
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def matches(cells, begin, end, out):
     """Count the trees in which two rows share a cell: rows ``begin:end`` of ``out`` (N, N).
 
@@ -21,7 +22,7 @@ def matches(cells, begin, end, out):
                 out[j, i] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def matches_with(cells, others, begin, end, out):
     """Count the trees in which rows share a cell with others: rows ``begin:end`` of ``out``."""
     n_trees = cells.shape[1]
@@ -35,7 +36,7 @@ def matches_with(cells, others, begin, end, out):
 
 
 # The sum may be taken in any order, so that it vectorises; it is the same for the same two rows.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"})
 def values_where_matched(cells, others, values, begin, end, out):
     """Sum ``values`` (n, M) of others over the trees in which a row shares their cell.
 
@@ -51,7 +52,7 @@ def values_where_matched(cells, others, values, begin, end, out):
                 out[i, j] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def centre(u, V):
     """Take the direction u (N,) of length 1 out of the columns of V (N, k), in place."""
     n_rows, k = V.shape

@@ -1,10 +1,11 @@
 """Carry rows through cuts: products with 0-1 features, residuals, leverages, predictions."""
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(tree, Y, stage, R):
     """Write R = Φ Y for 0-1 features Φ, each row as its parent's plus the cells they differ in.
 
@@ -33,7 +34,7 @@ def spread(tree, Y, stage, R):
                         R[i, q] += Y[a, q] - Y[b, q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(cells, stage, x, out):
     """Write out = Φᵀ x for the 0-1 features of the rows, ``out`` float64 (C,)."""
     out[:] = 0.0
@@ -42,7 +43,7 @@ def collect(cells, stage, x, out):
             out[stage[cells[i, m]]] += x[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_runs(nested, first, x, out):
     """Sum ``x`` over the rows of each cell made by cuts ``first``, ...: ``out`` float64 (k,)."""
     n_partitions = nested.cells.shape[1]
@@ -55,7 +56,7 @@ def sum_runs(nested, first, x, out):
         out[j] = s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_rows(R, y, step, bend, residual, slack, sums):
     """Carry residuals and 1 - leverages of the rows through the cuts, and sum after each.
 
@@ -76,7 +77,7 @@ def sweep_rows(R, y, step, bend, residual, slack, sums):
         residual[i], slack[i] = r, t
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_new(R, offset, step, level, P):
     """Write the values ``P`` (V, k) of rows ``offset``, ... after each cut; ``level`` runs on."""
     for v in range(level.size):
@@ -87,7 +88,7 @@ def sweep_new(R, offset, step, level, P):
         level[v] = p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fade(Y, step, times, fading, weight, P):
     """Take from ``P`` what new rows lose where their feature has faded below 1.
 

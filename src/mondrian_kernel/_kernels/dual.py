@@ -6,12 +6,12 @@ that all are ``constant``. One column of targets has loops of its own, several t
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.streams import uniform
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def localise(cells, owner, local, sizes):
     """Label the columns that each slot of ``cells`` (N, M) uses from 0, in order of appearance.
 
@@ -34,7 +34,7 @@ def localise(cells, owner, local, sizes):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gram(local, values, sizes, V, begin, end, out):
     """Add Σ_m Φ_m Φ_mᵀ V over the slots begin ≤ m < end to ``out``, both (N, K).
 
@@ -58,7 +58,7 @@ def gram(local, values, sizes, V, begin, end, out):
                 out[i, k] += v * sums[c, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_dot(rows, W, i, k):
     """Return φ_iᵀ W[:, k]."""
     cells, values, constant = rows
@@ -72,7 +72,7 @@ def row_dot(rows, W, i, k):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_scores(rows, W, i, F, j):
     """Write φ_iᵀ W to row ``j`` of ``F``."""
     cells, values, constant = rows
@@ -96,14 +96,14 @@ def row_scores(rows, W, i, F, j):
             F[j, k] += v * W[c, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(rows, W, begin, end, F):
     """Write Φ W to the rows begin ≤ i < end of ``F`` (N, K); ``W`` is (C, K)."""
     for i in range(begin, end):
         row_scores(rows, W, i, F, i)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter(rows, R, W):
     """Add Φᵀ R to ``W`` (C, K); ``R`` is (N, K)."""
     cells, values, constant = rows
@@ -115,7 +115,7 @@ def scatter(rows, R, W):
                 W[c, k] += v * R[i, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_add(rows, W, i, k, delta):
     cells, values, constant = rows
     if values.size == 0:
@@ -127,7 +127,7 @@ def _row_add(rows, W, i, k, delta):
             W[cells[i, m], k] += values[i, m] * delta
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passes, eps):
     """Dual coordinate descent for the hinge loss, until violations are at most ``eps``.
 

@@ -4,10 +4,11 @@
 """
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nest(cells, splits, owner, start, stop, order):
     """Sort the rows of each partition so that every cell, at every cut, is a run of them.
 
@@ -51,7 +52,7 @@ def nest(cells, splits, owner, start, stop, order):
             cursor[c] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_shared(nested, first, counts):
     """Count, for each cell made by cuts ``first``, ``first + 1``, ..., its rows in each final cell.
 
@@ -69,7 +70,7 @@ def count_shared(nested, first, counts):
                 counts[j, cells[i, q]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fold(counts, splits, n_partitions, first, shared, gram):
     """Undo cuts in ``counts`` from the last back to ``first``, noting the numbers on the way.
 
@@ -88,7 +89,7 @@ def fold(counts, splits, n_partitions, first, shared, gram):
             counts[j, splits[c - n_partitions]] += counts[j, c]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_gram(gram, splits, n_partitions, first, k):
     """Carry the lower triangle of ``gram``, rows shared by two cells, over k cuts.
 
@@ -103,7 +104,7 @@ def split_gram(gram, splits, n_partitions, first, k):
             gram[s, c] -= gram[made, s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share(cells, order, stage, n_cells, gram):
     """Count the rows that two present cells share: lower triangle of ``gram``, ``n_cells`` rows."""
     n_rows, n_partitions = cells.shape
@@ -118,7 +119,7 @@ def share(cells, order, stage, n_cells, gram):
                 gram[max(a, b), min(a, b)] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ridge(counts, scale, alpha, A):
     """Write A = scale counts + alpha I, lower triangle."""
     for i in range(A.shape[0]):
@@ -127,7 +128,7 @@ def ridge(counts, scale, alpha, A):
         A[i, i] += alpha
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def agree(cells, stage, K):
     """Count the partitions in which two rows share a cell: lower triangle of ``K`` int32 (N, N)."""
     n_rows, n_partitions = cells.shape
@@ -142,7 +143,7 @@ def agree(cells, stage, K):
             K[i, other] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_agreement(K, nested, first, k):
     """Carry the lower triangle of ``K``, partitions that two rows agree in, over k cuts."""
     splits, start, stop, order = nested.splits, nested.start, nested.stop, nested.order
@@ -160,7 +161,7 @@ def split_agreement(K, nested, first, k):
                     K[other, i] -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compose(old, new, source, out):
     """Rows of ``out`` (2k, w): the cell that each of k cuts splits, as it then is, and the new one.
 
@@ -179,7 +180,7 @@ def compose(old, new, source, out):
             out[2 * j + 1, q] = new[j, q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ldl_panel(H, begin, end, d):
     """Columns ``begin`` to ``end`` of H = L diag(d) Lᵀ, unit lower L over H, without pivoting."""
     w = np.empty(end - begin)

@@ -13,8 +13,8 @@ Elsewhere ``nodes`` is an ``OnlineTable`` and ``batch`` a ``Batch`` of
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.streams import root_key, uniform
 from mondrian_kernel._kernels.tables import Batch, OnlineTable
 from mondrian_kernel._kernels.walk import box_distance
@@ -26,7 +26,7 @@ DONE, SAVED = range(2)
 _OF_ROWS = np.uint64(0xA0761D6478BD642F)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def all_below(X, root, lower, upper, bound):
     """Whether all numbers of the rows, and of the rows in the first tree, are below a bound."""
     for i in range(X.shape[0]):
@@ -40,7 +40,7 @@ def all_below(X, root, lower, upper, bound):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(X, i, lower, upper, node, distance, key):
     """Dim and location of a cut between row ``i`` and the box of ``node``, uniform on the gaps.
 
@@ -66,7 +66,7 @@ def _cut(X, i, lower, upper, node, distance, key):
     return dim, loc
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enlarge(X, i, lower, upper, node):
     """Enlarge the box of ``node`` to hold row ``i``."""
     for d in range(X.shape[1]):
@@ -74,7 +74,7 @@ def _enlarge(X, i, lower, upper, node):
         upper[node, d] = max(upper[node, d], X[i, d])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _replace(nodes, m, above, old, new):
     """Let ``new`` take the place of ``old`` under ``above``, or as the root of tree ``m``."""
     if above < 0:
@@ -85,7 +85,7 @@ def _replace(nodes, m, above, old, new):
         nodes.right[above] = new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_leaf(nodes, leaf, m, parent, count, stop):
     """Write the fields of a leaf of tree ``m``, but not its box nor its cells."""
     nodes.tree[leaf], nodes.parent[leaf] = m, parent
@@ -94,7 +94,7 @@ def write_leaf(nodes, leaf, m, parent, count, stop):
     nodes.count[leaf], nodes.stop[leaf] = count, stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     """Append a leaf for row ``i`` and, unless ``node`` is -1, a cut above ``node``: the leaf."""
     parent, lower, upper, column = nodes.parent, nodes.lower, nodes.upper, nodes.column
@@ -133,7 +133,7 @@ def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     return leaf
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _descend(X, i, nodes, node, step):
     """Go down from ``node`` to a leaf by the cuts, adding ``step`` to the counts: the leaf."""
     nodes.count[node] += step
@@ -144,7 +144,7 @@ def _descend(X, i, nodes, node, step):
     return node
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _outermost(X, i, nodes, node):
     """Return the highest of the nodes above a leaf whose boxes do not hold the row, -1 if none."""
     outside = np.int64(-1)
@@ -154,7 +154,7 @@ def _outermost(X, i, nodes, node):
     return outside
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _save_box(nodes, node, batch):
     """Keep the box of an old leaf, once in a batch."""
     if node >= batch.tally[NODES] or nodes.touched[node]:
@@ -168,7 +168,7 @@ def _save_box(nodes, node, batch):
     batch.progress[SAVED] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
 
@@ -224,7 +224,7 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
             nodes.tally[ROWS] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def undo(nodes, batch):
     """Take back the insertions of a batch, the last one first.
 

@@ -7,18 +7,19 @@ One call learns a batch at all rungs. See :mod:`mondrian_kernel._kernels.rungs` 
 """
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
 CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sigmoid(z):
     return 1.0 / (1.0 + np.exp(-z)) if z >= 0.0 else np.exp(z) / (1.0 + np.exp(z))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(loss, y, F, s, spread, D):
     """Write the step of the scores ``F`` (K,), in units of their variance, to ``D`` (K,).
 
@@ -61,7 +62,7 @@ def _step(loss, y, F, s, spread, D):
     return curvature, value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def learn(
     leaf,
     column,
@@ -135,7 +136,7 @@ def learn(
             n_rows[r, 0] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mean_squares(recent, n_rows, n_last, squares):
     """Write the mean squares of the last ``n_last`` entries of a ring (any, K) to ``squares`` (K,).
 

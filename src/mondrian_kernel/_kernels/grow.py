@@ -9,8 +9,8 @@ Kernels here allocate nothing and use no slices: that halves the time it takes t
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.streams import left_key, right_key, root_key, uniform
 
 # Columns of ``links`` and ``cut``, and entries of ``size``; see :mod:`._kernels.tables`.
@@ -19,14 +19,14 @@ LOC, TIME = range(2)
 NODES, STACKED, RESTING = range(3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def root_keys(seed, first_tree, key):
     """Write the keys of the roots of trees ``first_tree, ...`` to ``key`` uint64 (T,)."""
     for m in range(key.size):
         key[m] = root_key(seed, first_tree + m)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ring(key, draw, clock, boxes, b, lifetime):
     """Next ring of the clock of box ``b``: (time, dim, loc), or (inf, -1, 0) beyond ``lifetime``.
 
@@ -59,7 +59,7 @@ def ring(key, draw, clock, boxes, b, lifetime):
     return time, dim, loc
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _part(columns, dim, loc, order, tree, start, stop, spare):
     """Stable partition in place by ``x[dim] <= loc``.
 
@@ -88,19 +88,19 @@ def _part(columns, dim, loc, order, tree, start, stop, spare):
     return middle, low, high, max_left, min_right
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set_entry(clocks, k, node, key, draw, clock):
     """Write entry ``k`` of clocks, but not its box."""
     clocks.node[k], clocks.key[k], clocks.draw[k], clocks.clock[k] = node, key, draw, clock
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy_box(source, i, target, k):
     for d in range(source.shape[1]):
         target[k, d] = source[i, d]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(links, cut, node, tree, parent, start, stop):
     """Write a new leaf in row ``node`` of the table."""
     links[node, TREE], links[node, PARENT] = tree, parent
@@ -109,7 +109,7 @@ def _append(links, cut, node, tree, parent, start, stop):
     cut[node, LOC] = cut[node, TIME] = np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grow(columns, trees, lifetime):
     """Let the clocks of all leaves on the stack of ``trees`` run on to ``lifetime``.
 
@@ -169,7 +169,7 @@ def grow(columns, trees, lifetime):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_nodes(links, cut, n_nodes, lifetime, count):
     """Write the number of nodes of each tree born by ``lifetime`` to ``count`` int64 (T,)."""
     for tree in range(count.size):
@@ -179,7 +179,7 @@ def count_nodes(links, cut, n_nodes, lifetime, count):
             count[links[node, TREE]] += 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 

@@ -16,8 +16,8 @@ Eight vectors of a product lie side by side, one cache line a row. Products take
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.lanes import (
     LANES,
     add_rows,
@@ -28,7 +28,7 @@ from mondrian_kernel._kernels.lanes import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join(cells, n_cells, limit, joint, first, first_cell, before, cell, original):
     """Join trees into runs while these have at most ``limit`` entries in their last tree.
 
@@ -99,7 +99,7 @@ def join(cells, n_cells, limit, joint, first, first_cell, before, cell, original
     return runs, size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(joint, edges, first, first_cell, before, cell, out):
     """Count entries and cells from the first of their block, in place, and set ``out`` (R · N,).
 
@@ -119,7 +119,7 @@ def lay_out(joint, edges, first, first_cell, before, cell, out):
             cell[e] -= first_cell[begin]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter(V, begin, scale, panel):
     """Set ``panel`` (N, w) to columns of V from ``begin`` on, scaled, and zeros after the last."""
     n_rows, width = panel.shape
@@ -131,7 +131,7 @@ def enter(V, begin, scale, panel):
             panel[i, j] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_up(parts, n_rows):
     """Add to the first ``n_rows`` of ``parts`` (P · N, 8) those that follow, N by N, in order."""
     for i in range(n_rows):
@@ -139,7 +139,7 @@ def add_up(parts, n_rows):
             set_sum(parts, i, parts, i, parts, other)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave(panel, begin, scale, out):
     """Set columns of ``out`` from ``begin`` on to those of ``panel`` (N, w), scaled."""
     k = min(panel.shape[1], out.shape[1] - begin)
@@ -148,7 +148,7 @@ def leave(panel, begin, scale, out):
             out[i, begin + j] = scale[i] * panel[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _down(joint, before, cell, V, sums, T):
     """Add to T the sums of V over the rows of each cell of a block; ``sums`` is room."""
     n_rows = V.shape[0]
@@ -162,7 +162,7 @@ def _down(joint, before, cell, V, sums, T):
             set_sum(sums, before[e], sums, before[e], sums, e)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _up(joint, before, cell, T, sums, out):
     """Add to ``out`` the sums of T over the cells of each row in a block; ``sums`` is room."""
     n_rows = out.shape[0]
@@ -177,7 +177,7 @@ def _up(joint, before, cell, T, sums, out):
         add_rows(out, i, sums, joint, i * width, (i + 1) * width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join_cells(same, T):
     """Replace every row of ``T`` by the sum over its group, each lane in its own way.
 
@@ -189,7 +189,7 @@ def _join_cells(same, T):
         copy_where(T, c - 1, c, same[c])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _block(table, n_rows, b):
     """Return the entries of the rows of a block, the parts of its entries, and its cells."""
     lo, hi = table.first[b], table.first[b + 1]
@@ -198,7 +198,7 @@ def _block(table, n_rows, b):
     return rows, table.before[lo:hi], table.cell[lo:hi], cells[0], cells[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter(table, begin, end, V, sums, W):
     """Set W (C, 8) to the sums of V (N, 8) over the rows of each cell: ``Φᵀ V``.
 
@@ -210,7 +210,7 @@ def scatter(table, begin, end, V, sums, W):
         _down(rows, of, own, V, sums, W[c_lo:c_hi])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(table, begin, end, W, sums, out):
     """Add to ``out`` (N, 8) the sums of W (C, 8) over the cells of each row: ``Φ W``."""
     for b in range(begin, end):
@@ -218,7 +218,7 @@ def gather(table, begin, end, W, sums, out):
         _up(rows, of, own, W[c_lo:c_hi], sums, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gram(table, begin, end, same, V, sums, T, out):
     """Add to ``out`` (N, 8) the products ``Φ S Sᵀ Φᵀ V``.
 
@@ -236,13 +236,13 @@ def gram(table, begin, end, same, V, sums, T, out):
         _up(rows, of, own, some, sums, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unsigned(index):
     """Return an index as unsigned, which saves the test whether it counts from the end."""
     return np.uint32(index)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gram_of_one(table, begin, end, v, sums, T, out):
     """Add to ``out`` (N,) the product ``Φ Φᵀ v`` over blocks ``begin:end``, for one vector.
 

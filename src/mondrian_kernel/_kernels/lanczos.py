@@ -1,10 +1,11 @@
 """Steps of Lanczos on several columns at once, and the tridiagonal matrices it makes."""
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lanczos_step(KV, V, V_old, a, b_old):
     """Three-term recurrence in place: ``KV <- KV - b_old V_old - a V`` with ``a = VᵀKV``.
 
@@ -25,7 +26,7 @@ def lanczos_step(KV, V, V_old, a, b_old):
     return norms
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_vectors(KV, b, kept):
     """Divide the columns of KV (N, k) by ``b``, or set them to 0 where it is, and copy them.
 
@@ -43,7 +44,7 @@ def next_vectors(KV, b, kept):
             kept[j, i] = v
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_entries(a, b, shifts, out):
     """Set ``out`` to the first entry of ``(T + sI)⁻¹`` for each of ``shifts``.
 

@@ -15,17 +15,18 @@ weighted sums up on the way back. It visits every row twice and every cell of ev
 """
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gram(cells, first, offset, above, weight, begin, end, V, out):
-    """Add Σ_l weight[l] Φ_l Φ_lᵀ V to ``out``, for V (N, k) and trees ``begin:end``.
+    """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, k), trees ``begin:end``.
 
     A row has the value 1 in each of its cells.
     """
     n_rows, width = V.shape
-    n_levels = weight.size
+    n_levels = weight.shape[0]
     last = n_levels - 1
     start = np.zeros(n_levels + 1, np.int64)  # of each level in the working memory of one tree
     room = 0
@@ -34,7 +35,7 @@ def gram(cells, first, offset, above, weight, begin, end, V, out):
         for level in range(n_levels):
             size += first[level, m + 1] - first[level, m]
         room = max(room, size)
-    sums = np.empty((room, width))
+    sums = np.empty((room, width), V.dtype)
     for m in range(begin, end):
         for level in range(n_levels):
             start[level + 1] = start[level] + first[level, m + 1] - first[level, m]
@@ -42,39 +43,34 @@ def gram(cells, first, offset, above, weight, begin, end, V, out):
             for j in range(width):
                 sums[c, j] = 0.0
         fine = start[last]
-        if width == 1:
-            for i in range(n_rows):
-                sums[fine + cells[m, i], 0] += V[i, 0]
-        else:
-            for i in range(n_rows):
-                for j in range(width):
-                    sums[fine + cells[m, i], j] += V[i, j]
+        for i in range(n_rows):
+            c = fine + np.intp(cells[m, i])
+            for j in range(width):
+                sums[c, j] += V[i, j]
         for level in range(last, 0, -1):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
             for c in range(start[level], start[level + 1]):
+                up = there + np.intp(above[here + c])
                 for j in range(width):
-                    sums[there + above[here + c], j] += sums[c, j]
+                    sums[up, j] += sums[c, j]
         for c in range(start[1]):
             for j in range(width):
-                sums[c, j] *= weight[0]
+                sums[c, j] *= weight[0, j]
         for level in range(1, n_levels):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
-            w = weight[level]
             for c in range(start[level], start[level + 1]):
+                up = there + np.intp(above[here + c])
                 for j in range(width):
-                    sums[c, j] = w * sums[c, j] + sums[there + above[here + c], j]
-        if width == 1:
-            for i in range(n_rows):
-                out[i, 0] += sums[fine + cells[m, i], 0]
-        else:
-            for i in range(n_rows):
-                for j in range(width):
-                    out[i, j] += sums[fine + cells[m, i], j]
+                    sums[c, j] = weight[level, j] * sums[c, j] + sums[up, j]
+        for i in range(n_rows):
+            c = fine + np.intp(cells[m, i])
+            for j in range(width):
+                out[i, j] += sums[c, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter(cells, first, begin, end, V, out):
     """Add the sums of V (N, k) over the rows of each finest cell to ``out`` (C, k)."""
     n_rows, width = V.shape
@@ -85,7 +81,7 @@ def scatter(cells, first, begin, end, V, out):
                 out[c, j] += V[i, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(cells, first, begin, end, W, out):
     """Add the sums of W (C, k) over the finest cells of each row to ``out`` (N, k)."""
     n_rows, width = out.shape
@@ -96,7 +92,7 @@ def gather(cells, first, begin, end, W, out):
                 out[i, j] += W[c, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_matches(codes, weight, begin, end, out):
     """Add Σ_l weight[l] · (trees in which two rows share a cell) to ``out`` (N, N).
 

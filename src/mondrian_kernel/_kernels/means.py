@@ -4,10 +4,11 @@ One call learns a batch at all rungs. See :mod:`mondrian_kernel._kernels.rungs` 
 """
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def learn_means(leaf, column, value, Y, sample_weight, alpha, centre, sums, totals, losses):
     """Add each row, in order, to the sums of its cells: every tree is learnt apart.
 
@@ -42,7 +43,7 @@ def learn_means(leaf, column, value, Y, sample_weight, alpha, centre, sums, tota
                 add[c, n_outputs + 1] += s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_means(cells, stay, value, alpha, centre, sums, totals, scores):
     """Average the means of the cells of each row, shrunk to the mean b of all rows.
 
@@ -55,7 +56,7 @@ def average_means(cells, stay, value, alpha, centre, sums, totals, scores):
         _average(cells, i, stay, value, alpha, centre, sums, totals, scores)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _average(cells, i, stay, value, alpha, centre, sums, totals, scores):
     n_outputs = scores.shape[1]
     n_trees = cells.shape[1] // value.size
@@ -74,7 +75,7 @@ def _average(cells, i, stay, value, alpha, centre, sums, totals, scores):
         scores[i, k] = score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_weights(sums, intercept, alpha, value, W):
     """Write the weight of every cell, value (Σ s y - b Σ s) / (Σ s + alpha), to ``W`` (C, K).
 

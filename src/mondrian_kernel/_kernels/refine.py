@@ -10,8 +10,8 @@ Elsewhere ``nodes`` is an ``OnlineTable`` and ``done`` a ``Refinement`` of
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.extend import NODES, ROWS, write_leaf
 from mondrian_kernel._kernels.streams import root_key, uniform
 from mondrian_kernel._kernels.tables import OnlineTable, Refinement
@@ -22,7 +22,7 @@ SEEN, CHANGED = range(2)
 _OF_TIME = np.uint64(0xE7037ED1A0B428DB)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(lower, upper, node, rate, key):
     """Dim and location of a cut of the box of ``node``, uniform on its sides; draws 1 and 2."""
     target = uniform(key, 1) * rate
@@ -39,7 +39,7 @@ def _cut(lower, upper, node, rate, key):
     return dim, loc if loc < high else max(low, np.nextafter(high, low))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _split(nodes, node, m, dim, loc, clock, rungs, done):
     """Cut a leaf of tree ``m`` into two; see :func:`refine`. Returns the left child.
 
@@ -72,7 +72,7 @@ def _split(nodes, node, m, dim, loc, clock, rungs, done):
     return a
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays):
     """Let the clocks of the leaves in which the rows of ``X`` arrive run on to ``lifetime``.
 
@@ -120,7 +120,7 @@ def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays)
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unrefine(nodes, done):
     """Make leaves again of the old leaves that :func:`refine` has cut; restore the counts."""
     left, column = nodes.left, nodes.column

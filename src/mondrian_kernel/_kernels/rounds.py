@@ -5,14 +5,14 @@ with their bounds; the clocks of the nodes run where the answers are put togethe
 """
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.grow import ring
 from mondrian_kernel._kernels.streams import left_key, right_key
 from mondrian_kernel._settings import WALK_ROWS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_leaves(X, cuts, leaf):
     """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M).
 
@@ -30,7 +30,7 @@ def find_leaves(X, cuts, leaf):
                 leaf[i, m] = node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def part_nodes(X, order, cuts, begin, end, edge, spare):
     """Sort the rows of K nodes into their children, in place.
 
@@ -57,7 +57,7 @@ def part_nodes(X, order, cuts, begin, end, edge, spare):
         edge[2 * k], edge[2 * k + 1] = begin[k], middle
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bound_nodes(X, order, tree, begin, end, bounds):
     """Bound and count the rows of K nodes, which own slices as in :func:`part_nodes`.
 
@@ -77,7 +77,7 @@ def bound_nodes(X, order, tree, begin, end, bounds):
             lower[k, d], upper[k, d] = low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_cuts(clocks, tight, count, lifetime, dim, loc):
     """Let the lazy clocks of K nodes run on to their next cut, or to ``lifetime``.
 
@@ -103,7 +103,7 @@ def next_cuts(clocks, tight, count, lifetime, dim, loc):
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def child_keys(key):
     """Keys of the left and right children of nodes, alternating, uint64 (2K,)."""
     out = np.empty(2 * key.size, np.uint64)
@@ -112,7 +112,7 @@ def child_keys(key):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def preorder(left, right, time, n_trees, lifetime, nodes):
     """Write the nodes born by ``lifetime`` tree by tree, each before its children, to ``nodes``.
 
@@ -137,7 +137,7 @@ def preorder(left, right, time, n_trees, lifetime, nodes):
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs(cells, weight, begin, end, first, A):
     """Add the rows of M ΦᵀSΦ that belong to the trees ``begin:end`` to ``A``, up to the diagonal.
 

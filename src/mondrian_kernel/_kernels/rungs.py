@@ -7,10 +7,10 @@ n_nodes) holds in row r L + l the cell of each node. Tables come as a tuple of o
 the number of rungs; the first R of them are used.
 """
 
-from numba import njit
+from mondrian_kernel._kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inherit(origin, n_before, tables):
     """Give new cells that were cut off from old ones the values of the old ones.
 
@@ -27,7 +27,7 @@ def inherit(origin, n_before, tables):
                     a[n_before[r] + k, e] = a[origin[r][k], e]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep(leaf, column, n_levels, n_before, tables, kept):
     """Copy the table rows that a batch may change.
 
@@ -53,7 +53,7 @@ def keep(leaf, column, n_levels, n_before, tables, kept):
                         out[r, i, e] = a[c, e]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_errors(losses, n_seen, window, error):
     """Update the running means ``error`` (R,) by the losses (R, n) of rows, in order.
 

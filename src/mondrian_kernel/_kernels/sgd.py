@@ -1,8 +1,8 @@
 """Averaged stochastic gradient descent whose steps cost O(MK), whatever the number of weights."""
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.dual import row_scores
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
@@ -12,7 +12,7 @@ STEPS, SCALE, TAU, TOTAL = 0, 1, 2, 3
 _SMALLEST_SCALE = 1e-4  # of c; smaller ones would lose digits of U
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _to_slopes(loss, Y, i, F):
     """Replace the scores F (1, K) of row ``i`` by the derivatives of its loss."""
     n_outputs = F.shape[1]
@@ -38,7 +38,7 @@ def _to_slopes(loss, Y, i, F):
             F[0, k] = -y if y * F[0, k] < 1.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(rows, i, D, scale_u, U, scale_v, V):
     """Add φ_i D to U and V, each with its scale; D is (1, K)."""
     cells, values, constant = rows
@@ -58,7 +58,7 @@ def _add(rows, i, D, scale_u, U, scale_v, V):
             V[c, k] += scale_v * v * D[0, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sgd_pass(rows, Y, sample_weight, order, loss, schedule, state):
     """One step for each row in ``order``, with the running sum of the iterates.
 
@@ -104,7 +104,7 @@ def sgd_pass(rows, Y, sample_weight, order, loss, schedule, state):
             fold(U, V, clock)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fold(U, V, clock):
     """Write W to ``U`` and the sum of the iterates to ``V``, so that c = 1 and τ = 0: O(CK)."""
     for c in range(U.shape[0]):

@@ -6,7 +6,8 @@ splitmix64 (Steele, Lea and Flood, 2014).
 """
 
 import numpy as np
-from numba import njit
+
+from mondrian_kernel._kernels.compiled import kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -17,32 +18,32 @@ _RIGHT = np.uint64(0xDA942042E4DD58B5)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(z):
     z = (z ^ (z >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
     return z ^ (z >> _S31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def root_key(seed, tree):
     """Key of the root of a tree; ``seed`` is uint64, ``tree`` any non-negative integer."""
     return _mix(_mix(seed + _GOLDEN) + (np.uint64(tree) + np.uint64(1)) * _TREE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def left_key(key):
     """Key of the left child of the node with this key."""
     return _mix(key ^ _LEFT)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def right_key(key):
     """Key of the right child of the node with this key."""
     return _mix(key ^ _RIGHT)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(key, draw):
     """Draw number ``draw`` (0, 1, ...) of the node's stream, uniform on [0, 1) with 53 bits."""
     z = _mix(key + (np.uint64(draw) + np.uint64(1)) * _GOLDEN)

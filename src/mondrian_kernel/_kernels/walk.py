@@ -1,13 +1,13 @@
 """Walk frozen trees: cells at a lifetime, and the features of new rows."""
 
 import numpy as np
-from numba import njit
 
+from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.tables import NodeTable
 from mondrian_kernel._settings import WALK_ROWS as ROW_BLOCK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
     """Label the cells at ``lifetime`` from left to right, tree by tree.
 
@@ -36,7 +36,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
 
 # The sum may be taken in any order, so that it vectorises (twice as fast); it is 0 in every order
 # for a row inside, and always the same for the same row and box.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"})
 def box_distance(X, i, lower, upper, node):
     """L1 distance from row ``i`` to the box of ``node``, exactly 0 inside."""
     distance = 0.0
@@ -45,7 +45,7 @@ def box_distance(X, i, lower, upper, node):
     return distance
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
     """Send each row down the trees ``first:last``; see :func:`walk`.
 
@@ -80,7 +80,7 @@ def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
                     death = birth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(X, arrays, lifetimes, node_of, log_stay):
     """Send each row down each tree to its cell at the last of ascending ``lifetimes`` (L,).
 
@@ -94,7 +94,7 @@ def walk(X, arrays, lifetimes, node_of, log_stay):
     walk_trees(X, nodes, 0, nodes.root.size, lifetimes, node_of, log_stay)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decay(X, nodes, pieces):
     """Note the pieces of log φ along the way of each row down each tree, to its leaf.
 
