@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose
 
 from house_table import rows, write
 from mondrian_kernel import load
-from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel.app.main import main
 
 
@@ -45,7 +44,7 @@ def test_fit_tells_and_saves(houses, tmp_path, capsys):
     assert "measured with 48 rows fitted; the saved model has learnt all of them" in out
     model = load(tmp_path / "m")
     assert (model.target, model.task, model.n_rows) == ("price", "regression", 60)
-    assert model.columns.encoded_names == ["area", "kind=brick", "kind=stone", "kind=wood"]
+    assert list(model.relevance) == ["area", "kind"]
     assert model.held_out["r2"] > 0.8
 
 
@@ -53,7 +52,8 @@ def test_fit_as_json(houses, tmp_path, capsys):
     result = json.loads(fit(capsys, houses, "-o", tmp_path / "m", "--json"))
     model = load(tmp_path / "m")
     assert result["held_out"] == model.held_out
-    assert result["lifetime"] == model.estimator.lifetime_
+    assert result["lifetimes"] == model.estimator.lifetimes_.tolist()
+    assert_allclose(sum(result["lifetime_weights"]), 1)
     assert result["columns"] == {"area": None, "kind": ["brick", "stone", "wood"]}
     assert (result["rows"], result["rows_in_file"], result["trees"]) == (60, 60, 20)
     assert result["model_bytes"] == (tmp_path / "m").stat().st_size
@@ -88,7 +88,7 @@ def test_the_task_and_categories_can_be_chosen(tmp_path, capsys):
     assert "predicting 'zone' (classification)" in out
     assert load(tmp_path / "m").estimator.classes_.tolist() == ["0", "1", "2"]
     fit(capsys, data, "--categorical", "zone", "-o", tmp_path / "m")
-    assert load(tmp_path / "m").columns.encoded_names[-3:] == ["zone=0", "zone=1", "zone=2"]
+    assert list(load(tmp_path / "m").relevance) == ["area", "kind", "zone"]
 
 
 def test_without_rows_held_out(houses, tmp_path, capsys):
@@ -101,7 +101,7 @@ def test_stages_and_their_times(houses, tmp_path, capsys):
     stages = [re.fullmatch(r"    (.*\S) +\d+\.\d s", line)[1] for line in told]
     assert stages == [
         f"reading {houses}",
-        "choosing the width",
+        "fitting",
         "measuring on the rows held out",
         "fitting all rows",
         "saving the model",
@@ -196,18 +196,6 @@ def test_bad_rows_are_named_and_nothing_is_written(tmp_path, capsys):
         "not a number.\n"
     )
     assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
-
-
-def test_ctrl_c_while_choosing_takes_the_best_so_far(houses, tmp_path, capsys, monkeypatch):
-    from mondrian_kernel.app.console import Progress
-
-    def interrupt(self, done, total, info=None):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Progress, "__call__", interrupt)
-    out = fit(capsys, houses, "-o", tmp_path / "m")
-    assert "stopped early: the best of the widths tried so far" in out
-    assert load(tmp_path / "m").n_rows == 60
 
 
 def test_ctrl_c_later_writes_nothing(houses, tmp_path, capsys, monkeypatch):
@@ -365,8 +353,3 @@ def test_a_failure_while_writing_leaves_an_older_file(
     assert "No space left" in capsys.readouterr().err
     assert (tmp_path / "out.csv").read_text() == "older"
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_the_path_of_the_measured_model_is_not_saved(models):
-    model = load(models["regression"])
-    assert not isinstance(model.estimator.path_, LifetimePath)

@@ -5,12 +5,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mondrian_kernel.app import table_model
-from mondrian_kernel.app.columns import guess_task, read_targets
+from mondrian_kernel.app.roles import guess_task, read_targets
 from mondrian_kernel.app.table_model import (
     Choices,
     coverage_of,
-    error_quantile,
     fit_table,
     held_out_scores,
     split_rows,
@@ -34,22 +32,16 @@ def table(columns=COLUMNS):
 
 def fit(columns=COLUMNS, **options):
     options = {"target": "y", "task": "regression", "drop": ["label"], "categorical": []} | options
-    stages, steps = [], []
-    trained = fit_table(
-        table(columns),
-        Choices(n_trees=20, **options),
-        stage=stages.append,
-        callback=lambda done, total, info: steps.append((done, total)),
-    )
-    return trained, stages, steps
+    stages = []
+    trained = fit_table(table(columns), Choices(n_trees=20, **options), stage=stages.append)
+    return trained, stages
 
 
 def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
-    trained, stages, steps = fit()
+    trained, stages = fit()
     model = trained.model
     assert (len(trained.y_train), len(trained.y_test), model.n_rows) == (64, 16, 80)
     assert len(stages) == 3
-    assert steps
     residual = trained.measured.predict(trained.X_test) - trained.y_test
     scores = model.held_out
     assert scores["rows"] == 16
@@ -60,28 +52,27 @@ def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
     assert scores["r2"] > 0.8
     interval = trained.measured.predict_interval(trained.X_test, 0.9)
     assert scores["coverage"] == coverage_of(interval, trained.y_test)["coverage"]
-    assert model.estimator.lifetime_ == trained.measured.lifetime_
-    assert model.estimator.alpha_ == trained.measured.alpha_
+    assert trained.measured.model_.rows.leaf.shape[0] == 64
     assert model.estimator.model_.rows.leaf.shape[0] == 80
-    assert model.errors is None
+    assert model.relevance["x"] == model.estimator.relevance_[0]
 
 
 def test_rows_set_aside_do_not_change_the_fit():
-    trained, _, _ = fit()
+    trained, _ = fit()
     _, test = split_rows(N, Choices("y", "regression", [], []))
     spoilt = {name: values.copy() for name, values in COLUMNS.items()}
     spoilt["x"][test], spoilt["y"][test] = 1e3, -1e6
     spoilt["kind"] = spoilt["kind"].astype(object)
     spoilt["kind"][test] = "c"
-    again, _, _ = fit(spoilt)
+    again, _ = fit(spoilt)
     assert again.measured.lifetime_ == trained.measured.lifetime_
-    assert again.columns.encoded_names == trained.columns.encoded_names
+    assert again.measured.feature_names_in_.tolist() == trained.measured.feature_names_in_.tolist()
     assert_array_equal(again.measured.cell_weights_, trained.measured.cell_weights_)
     assert again.model.held_out["rmse"] > 1e5
 
 
 def test_classification():
-    trained, _, _ = fit(target="label", task="classification", drop=["y"])
+    trained, _ = fit(target="label", task="classification", drop=["y"])
     scores = trained.model.held_out
     assert scores["accuracy"] > 0.8 > scores["accuracy_of_the_commonest"]
     P = trained.measured.predict_proba(trained.X_test)
@@ -109,48 +100,20 @@ def test_a_class_that_was_not_fitted_counts_as_wrong():
 
 
 def test_nothing_held_out():
-    trained, stages, _ = fit(holdout=0.0)
+    trained, stages = fit(holdout=0.0)
     assert trained.model.held_out == {}
     assert trained.model.n_rows == N
     assert len(stages) == 1
 
 
-def test_many_rows_get_intervals_from_rows_never_fitted(monkeypatch):
-    monkeypatch.setitem(table_model.ROWS_AT_ONCE, "regression", 40)
-    trained, stages, steps = fit(holdout=0.4)
-    assert stages[1] == "learning the other rows"
-    assert steps[-1] == (8, 8)
-    model = trained.model
-    assert model.n_rows == 48
-    assert model.estimator is trained.measured
-    errors = np.abs(model.estimator.predict(trained.X_test) - trained.y_test)
-    assert_allclose(model.errors, np.sort(errors))
-    interval = model.predict_interval(trained.X_test, 0.5)
-    assert np.mean(errors <= (interval[:, 1] - interval[:, 0]) / 2) >= 0.5
-    half = np.unique(np.round(interval[:, 1] - interval[:, 0], 12)) / 2
-    assert_allclose(half, [model.errors[int(np.ceil(0.5 * 33)) - 1]])
-    assert 0 < model.held_out["coverage"] <= 1
-
-
-def test_quantile_of_errors_is_that_of_split_conformal_prediction():
-    errors = np.arange(1.0, 10.0)
-    assert error_quantile(errors, 0.5) == 5
-    assert error_quantile(np.arange(1.0, 11.0), 0.5) == 6
-    assert error_quantile(errors, 0.89) == 9
-    assert error_quantile(errors, 0.999) == 9
-
-
-def test_many_rows_of_rare_classes(monkeypatch):
-    monkeypatch.setitem(table_model.ROWS_AT_ONCE, "classification", 10)
+def test_a_class_that_only_rows_held_out_have_is_learnt_in_the_end():
     label = COLUMNS["label"].copy()
-    train, _ = split_rows(N, Choices("label", "classification", [], []))
-    label[train[40]] = "odd"  # learnt long after those that are fitted at once
-    trained, _, _ = fit(
-        COLUMNS | {"label": label}, target="label", task="classification", drop=["y"]
-    )
+    _, test = split_rows(N, Choices("label", "classification", [], []))
+    label[test[0]] = "odd"
+    columns = COLUMNS | {"label": label}
+    trained, _ = fit(columns, target="label", task="classification", drop=["y"])
+    assert trained.measured.classes_.tolist() == ["no", "yes"]
     assert trained.model.estimator.classes_.tolist() == ["no", "odd", "yes"]
-    assert trained.model.n_rows == 64
-    assert trained.model.held_out["accuracy"] > 0.7
 
 
 def test_rows_are_split_at_random():

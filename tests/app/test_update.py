@@ -49,7 +49,7 @@ def test_update_learns(model, more, capsys):
     assert f"{model}: learnt 25 more rows, 85 in all" in capsys.readouterr().out
     after = load(model)
     assert after.n_rows == 85
-    X = before.columns.encode(read_table(more))
+    X = before.frame(read_table(more))
     assert not np.allclose(scores(after, X), scores(before, X))
     assert main(["predict", str(model), more]) == 0
     assert main(["update", str(model), more]) == 0

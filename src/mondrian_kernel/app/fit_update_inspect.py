@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, RELEVANCES_SHOWN
-from mondrian_kernel.app.columns import guess_task, read_targets
 from mondrian_kernel.app.console import Console, check_output, printable, two_columns
+from mondrian_kernel.app.roles import guess_task, read_targets
 from mondrian_kernel.app.table_model import (
-    CHOOSING,
     Choices,
     TableModel,
     Training,
@@ -36,13 +35,7 @@ def fit(args: Namespace, console: Console) -> None:
     progress.stage(f"reading {args.data}")
     table = read_table(args.data, args.decimal)
     choices = choices_from(args, table)
-
-    def begin_stage(name: str) -> None:
-        progress.stage(name)
-        if name == CHOOSING:
-            progress.rename(f"{name} (Ctrl-C takes the best so far)")
-
-    training = fit_table(table, choices, stage=begin_stage, callback=progress)
+    training = fit_table(table, choices, stage=progress.stage)
     progress.stage("saving the model")
     save(training.model, args.output)
     console.saved = args.output
@@ -59,7 +52,7 @@ def update(args: Namespace, console: Console) -> None:
     check_output(output, keep=[args.data])
     model = load_table_model(args.model, args.jobs)
     table = read_table(args.data, args.decimal)
-    X = model.columns.encode(table)
+    X = model.frame(table)
     y = read_targets(table, model.target, model.task)
     if model.task == "classification":
         unknown = np.flatnonzero(~np.isin(y, model.estimator.classes_))
@@ -107,13 +100,12 @@ def _write_report(args: Namespace, training: Training) -> None:
     """Write the report on the estimator that was measured; if it fails the model is still there."""
     from mondrian_kernel.app.report import write_report
 
-    target, names = training.model.target, training.columns.encoded_names
+    target = training.model.target
     title = f"{target} of {'standard input' if args.data == '-' else Path(args.data).name}"
     rows = (training.X_train, training.y_train, training.X_test, training.y_test)
-    options: dict[str, Any] = {"title": title, "target": target, "feature_names": names}
     saved = f"the model is saved in {args.output}, no report was written"
     try:
-        write_report(args.report, training.measured, *rows, **options)
+        write_report(args.report, training.measured, *rows, title=title, target=target)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {saved}.") from None
     except Exception as error:
@@ -121,20 +113,19 @@ def _write_report(args: Namespace, training: Training) -> None:
 
 
 def _describe(model: TableModel) -> dict[str, Any]:
-    estimator, columns = model.estimator, model.columns
-    # Also right where the relevance came from another fit and is part of the scale.
-    relevance = np.round(columns.scale / estimator.scale_, 2).tolist()
+    estimator = model.estimator
     return {
         "task": model.task,
         "target": model.target,
-        "columns": dict(zip(columns.names, columns.categories, strict=True)),
-        "encoded_columns": len(columns.encoded_names),
+        "columns": model.categories,
+        "encoded_columns": len(model.relevance),
         "rows": model.n_rows,
         "trees": estimator.features_.n_estimators,
         "cells": estimator.features_.n_cells_,
-        "lifetime": estimator.lifetime_,
+        "lifetimes": estimator.lifetimes_.tolist(),
+        "lifetime_weights": estimator.lifetime_weights_.tolist(),
         "alpha": estimator.alpha_,
-        "relevance": dict(zip(columns.encoded_names, relevance, strict=True)),
+        "relevance": model.relevance,
         "held_out": model.held_out,
     }
 
@@ -152,12 +143,10 @@ def _plain_attributes(model: Any) -> dict[str, Any]:
 def _fit_result(
     table: Table, training: Training, seconds: dict[str, float], args: Namespace
 ) -> dict[str, Any]:
-    path = training.measured.path_
     return _describe(training.model) | {
         "data": table.source,
         "rows_in_file": table.n_rows,
         "rows_measured_from": len(training.y_train),
-        "path_complete": bool(getattr(path, "complete", True)),
         "seconds": sum(seconds.values()),
         "stage_seconds": seconds,
         "model": args.output,
@@ -179,8 +168,6 @@ def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
             f"  measured with {result['rows_measured_from']} rows fitted; the saved model has "
             "learnt all of them"
         )
-    if not result["path_complete"]:
-        said.append("  stopped early: the best of the widths tried so far")
     times = [(name, f"{s:6.1f} s") for name, s in result["stage_seconds"].items()]
     times.append(("in all", f"{result['seconds']:6.1f} s"))
     said.append(f"  time\n{two_columns(times, '    ')}")
@@ -210,14 +197,16 @@ def _model_words(about: dict[str, Any]) -> str:
 
 
 def _fitted_words(about: dict[str, Any]) -> str:
-    relevance = about["relevance"]
+    relevance, lifetimes = about["relevance"], [f"{t:.3g}" for t in about["lifetimes"]]
+    shares = [f"{100 * w:.0f} %" for w in about["lifetime_weights"]]
     most = sorted(relevance, key=lambda name: -relevance[name])
     listed = [f"{printable(name)} {relevance[name]:.2g}" for name in most[:RELEVANCES_SHOWN]]
     return two_columns(
         [
             ("rows learnt", str(about["rows"])),
             ("columns, encoded", f"{len(about['columns'])}, {about['encoded_columns']}"),
-            ("lifetime", f"{about['lifetime']:.4g}   (the kernel's width is 1/lifetime)"),
+            ("lifetimes", f"{', '.join(lifetimes)}   (a kernel's width is 1/lifetime)"),
+            ("their weights", ", ".join(shares)),
             ("most relevant", ", ".join(listed + ["..."] * (len(most) > RELEVANCES_SHOWN))),
             ("penalty alpha", f"{about['alpha']:.3g}"),
             ("trees, cells", f"{about['trees']}, {about['cells']}"),

@@ -231,15 +231,15 @@ def _share(least: float | None = None) -> Callable[[str], float]:
 # module, and which shared options it has.
 _COMMANDS = {
     "demo": (
-        "learn a built-in data set and compare with other methods",
+        "learn a generated data set and compare with other methods",
         """\
-Learn the kernel width of a built-in data set, compare with other methods, and write a report.
+Learn a generated data set, compare with other methods, and write a report.
 
 examples:
   mondrian-kernel demo
   mondrian-kernel demo --seed 1 --report demo.html""",
         _demo,
-        "path_demo_reproduce",
+        "demo",
         "seed jobs",
     ),
     "fit": (
@@ -247,9 +247,10 @@ examples:
         """\
 Fit a model that predicts one column of a table from the others, and save it.
 
-Numbers are used as they are. Text becomes a column of zeros and ones for each of its 50 most
-frequent categories. A missing value (empty, ?, NA, NaN, null, None) becomes the median, or no
-category, and a further column marks it. The model keeps all of this.
+Numbers are used as they are. A missing number (empty, ?, NA, NaN, null, None) becomes the median,
+and a further column marks it. Text becomes one column for each category, and missing text is a
+category. A column with more than 50 categories becomes the mean of the target in each. The model
+keeps all of this.
 
 A random fifth of the rows is set aside before anything is fitted. Errors are measured there.
 Up to 8000 rows (50000 for classes), the width found is then fitted to all rows, and that model is
@@ -270,9 +271,9 @@ examples:
 Predict the rows of a table with a saved model.
 
 Writes one line for each row, in their order: the prediction and, if asked for, the ends of an
-interval; for classes the most probable one and the probability of each. A category that the model
-does not know counts as no category. Text that a spreadsheet would take for a formula begins with
-an apostrophe in CSV and TSV files.
+interval; for classes the most probable one and the probability of each. Categories that the model
+does not know are as far from all others as these are from each other. Text that a spreadsheet would
+take for a formula begins with an apostrophe in CSV and TSV files.
 
 examples:
   mondrian-kernel predict model.mondrian new.csv --interval 0.9 -o predicted.csv
@@ -293,7 +294,7 @@ examples:
   mondrian-kernel path houses.csv --target price
   mondrian-kernel path houses.csv --target price --plot path.svg""",
         _path,
-        "path_demo_reproduce",
+        "path_reproduce",
         "seed jobs",
     ),
     "update": (
@@ -302,7 +303,7 @@ examples:
 Let a saved model learn more rows. It does not need those it was fitted on.
 
 Either all rows are learnt and the model is saved, or nothing changes. The encoding of columns
-stays: a category that the model does not know counts as no category.
+stays: categories that the model does not know count as one.
 
 examples:
   mondrian-kernel update model.mondrian today.csv
@@ -332,7 +333,7 @@ examples:
   mondrian-kernel reproduce --quick
   mondrian-kernel reproduce all --data folder --out results""",
         _reproduce,
-        "path_demo_reproduce",
+        "path_reproduce",
         "seed",
     ),
 }

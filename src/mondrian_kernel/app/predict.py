@@ -13,7 +13,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mondrian_kernel._settings import PIPE_BYTES
-from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console, check_output, printable
 from mondrian_kernel.app.table_model import TableModel, load_table_model, predict_blocks
 from mondrian_kernel.app.tables import read_table
@@ -34,7 +33,7 @@ def predict(args: Namespace, console: Console) -> None:
     if args.interval is not None and model.task != "regression":
         raise ValueError(f"{args.model}: it predicts classes, which have no intervals.")
     console.progress.stage(f"reading {args.data}")
-    X = model.columns.encode(read_table(args.data, args.decimal))
+    X = model.frame(read_table(args.data, args.decimal))
     console.progress.stage("predicting")
     columns = _predict(model, X, args.interval, console)
     contents = _json_bytes(columns) if args.json else _file_bytes(columns, args.output)
@@ -46,7 +45,7 @@ def predict(args: Namespace, console: Console) -> None:
 
 
 def _predict(
-    model: TableModel, X: FloatArray, coverage: float | None, console: Console
+    model: TableModel, X: Any, coverage: float | None, console: Console
 ) -> dict[str, NDArray[Any]]:
     """Return columns of predictions by name."""
     estimator, target, progress = model.estimator, model.target, console.progress
@@ -58,7 +57,7 @@ def _predict(
     columns = {target: predict_blocks(estimator.predict, X, progress)}
     if coverage is not None:
         progress.stage("finding intervals")
-        ends = predict_blocks(lambda rows: model.predict_interval(rows, coverage), X, progress)
+        ends = predict_blocks(lambda rows: estimator.predict_interval(rows, coverage), X, progress)
         # The prediction keeps the name of the target, so the ends must have others.
         prefix = f"{target}_" if target in ("lower", "upper") else ""
         columns[f"{prefix}lower"], columns[f"{prefix}upper"] = ends.T

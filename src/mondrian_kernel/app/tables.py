@@ -128,6 +128,14 @@ class Table:
         texts: NDArray[Any] = np.array([*words, None], object)[index]
         return texts
 
+    def frame(self, is_text: dict[str, bool]) -> Any:
+        """Return columns as a pyarrow table of text or numbers, with nulls for missing values."""
+        import pyarrow as pa
+
+        self.require(list(is_text))
+        columns = {n: self.texts(n) if text else self.numbers(n) for n, text in is_text.items()}
+        return pa.table({n: pa.array(c, from_pandas=True) for n, c in columns.items()})
+
     def share_of_numbers(self, name: str) -> float:
         """Return the share of numbers among the values that are not missing; NaN if all are."""
         import pyarrow as pa

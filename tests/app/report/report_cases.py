@@ -43,15 +43,22 @@ def heights(X, noise=0.1):
 
 def named():
     frame = pd.DataFrame(rows(3), columns=["east", "north", "age"])
-    return Case(MondrianKernelRegressor(**TREES), frame, pd.Series(heights(frame.to_numpy())))
+    return Case(
+        MondrianKernelRegressor("path", **TREES), frame, pd.Series(heights(frame.to_numpy()))
+    )
 
 
 def plane():
     X = rows(2)
     return Case(
-        MondrianKernelRegressor(**TREES), X, heights(X),
+        MondrianKernelRegressor("path", **TREES), X, heights(X),
         {"title": NASTY, "target": NASTY, "feature_names": [NASTY, "north"]},
     )  # fmt: skip
+
+
+def learnt():
+    X = rows(2)
+    return Case(MondrianKernelRegressor(**TREES), X, heights(X))
 
 
 def fixed():
@@ -95,13 +102,13 @@ def many_classes():
 def hinge():
     X = rows(2)
     y = np.digitize(X[:, 0], [0.3, 0.6])
-    return Case(MondrianKernelClassifier(loss="hinge", **TREES), X, y)
+    return Case(MondrianKernelClassifier("path", loss="hinge", **TREES), X, y)
 
 
 MAKERS = {
     maker.__name__: maker
     for maker in (
-        named, plane, fixed, fixed_lifetime, constant, averaged, streamed, two_classes,
+        named, plane, learnt, fixed, fixed_lifetime, constant, averaged, streamed, two_classes,
         many_classes, hinge,
     )
 }  # fmt: skip

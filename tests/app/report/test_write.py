@@ -170,6 +170,14 @@ class TestRegression:
         mass = np.array(steps["heights"]) @ np.diff(np.log(steps["edges"]))
         assert_allclose(mass, 1.0, rtol=1e-2)
 
+    def test_lifetimes_and_weights_are_told(self, reports):
+        case, page, _ = reports["learnt"]
+        for lifetime, weight in zip(
+            case.model.lifetimes_, case.model.lifetime_weights_, strict=True
+        ):
+            assert f"{number(lifetime)} ({percent(round(weight, 3))})" in page.text
+        assert "models of one lifetime (5 trees on 100 rows)" in page.text
+
     def test_averaging_is_told(self, reports):
         told = {
             name for name in reports if "averaged over all of the path" in reports[name][1].text

@@ -50,7 +50,7 @@ def classification_content(model: Model) -> Content:
     X_shown, y_shown = X_test[:CLASS_TEST_ROWS], y_test[:CLASS_TEST_ROWS]
     logistic = hasattr(estimator, "predict_proba")
     losses = np.array([mean_loss(small, X_shown, y_shown) for small in slider.models])
-    name = estimator.loss.replace("_", " ") if logistic else f"{estimator.loss} loss"
+    name = "log loss" if logistic else f"{estimator.loss} loss"
     at_positions = [small.predict(X_shown) for small in slider.shown]
     importance_words, importance = importance_section(model, lambda *rows: -mean_loss(*rows), name)
     matrix, mistakes = _confusion(y_shown, at_positions, classes, slider.chosen)
@@ -71,7 +71,7 @@ def classification_content(model: Model) -> Content:
         f"“{target}” (one of {classes.size} classes) was learnt from {columns} of {y_train.size} "
         f"rows. The model is right on {percent(right)} of {y_test.size} rows that were not fitted; "
         f"always guessing the commonest class, {commonest}, gives {percent(guess)}.",
-        *choice_words(estimator),
+        *choice_words(slider),
         mistakes,
         calibration,
         importance_words,
@@ -101,7 +101,7 @@ def mean_loss(model: Any, X: FloatArray, y: NDArray[Any]) -> float:
     loss, the sum over scores of :math:`\max(0, 1 - tf)` and :math:`(t - f)^2`, t = ±1.
     """
     labels, scores = np.searchsorted(model.classes_, y), model.decision_function(X)
-    if model.loss == "log_loss":
+    if model.loss in ("auto", "log_loss"):
         if scores.ndim == 1:
             scores = np.stack([np.zeros_like(scores), scores], axis=1)
         return float(-np.mean(log_softmax(scores, axis=1)[np.arange(y.size), labels]))

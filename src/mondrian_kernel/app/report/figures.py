@@ -172,7 +172,7 @@ def plane_sections(
     if len(names) != 2:
         return []
     # The estimator of the largest lifetime holds the cells of all: their trees, grown further.
-    partition = tree_partition(shown[-1].features_, 0, shown[-1].scale_)
+    partition = tree_partition(shown[-1].features_, 0, shown[-1].model_.columns)
     low, high = X.min(axis=0), X.max(axis=0)
     axes = [{"label": names[d], "domain": plain([low[d], high[d]])} for d in (0, 1)]
     rows = X[np.random.default_rng(0).permutation(X.shape[0])[:SURFACE_POINTS]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from mondrian_kernel.app.report.figures import (
     layer,
     number,
     number_table,
+    percent,
 )
 
 _AXIS = {"label": "lifetime λ", "log": True}
@@ -35,12 +36,15 @@ _AXIS = {"label": "lifetime λ", "log": True}
 
 @dataclass(frozen=True)
 class Slider:
-    """The positions of the slider: small models at other lifetimes, and the estimator at its own.
+    """The positions of the slider: small models of one lifetime, and the estimator at its own.
 
     Attributes
     ----------
     estimator : fitted estimator
-        The estimator that is reported on.
+        The estimator that is reported on. Its position is the weighted mean of its lifetimes.
+    path : LifetimePath or None
+        The path on which the estimator chose its lifetime. Where it learnt several, the path of a
+        small model that has one.
     lifetimes : ndarray of shape (n_positions,)
         Lifetime of each position, increasing.
     models : list of estimators
@@ -50,6 +54,7 @@ class Slider:
     """
 
     estimator: Any
+    path: Any
     lifetimes: FloatArray
     models: list[Any]
     size: str
@@ -57,9 +62,13 @@ class Slider:
     @classmethod
     def of(cls, model: Model) -> Slider:
         """Fit the small models to some of the rows."""
-        estimator, lifetimes = model.estimator, slider_lifetimes(model.estimator)
-        small = fit_small_models(estimator, model.X_train, model.y_train, lifetimes)
-        return cls(estimator, lifetimes, *small)
+        estimator = model.estimator
+        fit, size = small_models(estimator, model.X_train, model.y_train)
+        one = fit("path", "auto") if estimator.lifetime == "auto" else estimator
+        path = None if one.path_ is None or one.path_.lifetimes.size < 3 else one.path_
+        lifetimes = slider_lifetimes(estimator.lifetime_, path)
+        models = [fit(float(lifetime), one.alpha_) for lifetime in lifetimes]
+        return cls(estimator, path, lifetimes, models, size)
 
     @property
     def chosen(self) -> int:
@@ -83,15 +92,8 @@ class Slider:
         return said
 
 
-def chosen_path(estimator: Any) -> Any:
-    """Return the path on which a model chose its lifetime; None if there was no choice."""
-    path = estimator.path_
-    return None if path is None or path.lifetimes.size < 3 else path
-
-
-def slider_lifetimes(estimator: Any) -> FloatArray:
+def slider_lifetimes(own: float, path: Any) -> FloatArray:
     """Return the lifetimes of the slider: some of the path, some beyond it, and the model's own."""
-    own, path = estimator.lifetime_, chosen_path(estimator)
     if own == 0:
         return np.zeros(1)
     low, high = SLIDER_OCTAVES
@@ -104,33 +106,35 @@ def slider_lifetimes(estimator: Any) -> FloatArray:
     return np.unique(lifetimes)
 
 
-def fit_small_models(
-    estimator: Any, X: FloatArray, y: NDArray[Any], lifetimes: FloatArray
-) -> tuple[list[Any], str]:
-    """Return a model for each lifetime, and how many trees and rows they have.
+def small_models(
+    estimator: Any, X: FloatArray, y: NDArray[Any]
+) -> tuple[Callable[[float | str, float | str], Any], str]:
+    """Return a function that fits a model at a lifetime and alpha, and how large such models are.
 
-    They have the estimator's penalty and scales, but fewer rows and trees. One seed for all makes
-    the trees of a larger lifetime those of a smaller one, grown further.
+    They see the columns as the estimator does, but have fewer rows and trees. One seed for all
+    makes the trees of a larger lifetime those of a smaller one, grown further.
     """
     n_trees = min(estimator.features_.n_estimators, SLIDER_TREES)
     rows = _sample_rows(X.shape[0], y if hasattr(estimator, "classes_") else None)
-    seed = estimator.random_state if isinstance(estimator.random_state, int) else 0
+    columns, targets = estimator.model_.columns, y[rows]
+    T = columns(X[rows])
     small = clone(estimator).set_params(
-        alpha=estimator.alpha_,
         n_estimators=n_trees,
-        scale=estimator.scale_,
+        scale=None,
         relevance="equal",
         max_cells=None,
-        random_state=seed,
+        random_state=estimator.random_state if isinstance(estimator.random_state, int) else 0,
         verbose=0,
     )
-    models = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for lifetime in lifetimes:
-            model = clone(small).set_params(lifetime=float(lifetime))
-            models.append(model.fit(X[rows], y[rows]))
-    return models, f"{n_trees} trees on {rows.size} rows"
+
+    def fit(lifetime: float | str, alpha: float | str) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = clone(small).set_params(lifetime=lifetime, alpha=alpha).fit(T, targets)
+        model._model = replace(model._model, columns=columns)
+        return model
+
+    return fit, f"{n_trees} trees on {rows.size} rows"
 
 
 def width_posterior(path: Any) -> Any:
@@ -139,9 +143,10 @@ def width_posterior(path: Any) -> Any:
     return path.posterior(stats.loguniform(positive[0], positive[-1]))
 
 
-def choice_words(estimator: Any) -> list[str]:
+def choice_words(slider: Slider) -> list[str]:
     """Return sentences on how lifetime and alpha were chosen, and how certain the choice is."""
-    lifetime, path = estimator.lifetime_, chosen_path(estimator)
+    estimator, path = slider.estimator, slider.path
+    lifetime = estimator.lifetime_
     pair = f"The lifetime λ = {number(lifetime)} and alpha = {number(estimator.alpha_)}"
     width = "At λ = 0 the kernel is constant: only the mean is learnt."
     if lifetime > 0:
@@ -150,13 +155,15 @@ def choice_words(estimator: Any) -> list[str]:
             f"{number(1 / lifetime)} in sum. A larger λ means a narrower kernel, finer detail and "
             "more cells."
         )
-    if path is None:
+    if estimator.lifetime == "auto":
+        words = [_learnt_words(slider)]
+    elif path is None:
         how = "were given" if estimator.path_ is None else "come from a path too short to show"
         return [f"{pair} {how}. {width}"]
-    by = {"loo": "the leave-one-out error", "holdout": "the error on rows held out"}
-    criterion = by.get(_criterion(path), "the marginal likelihood")
-    tried = f"{path.lifetimes.size} lifetimes × {path.alphas.size} alphas"
-    words = [f"{pair} were chosen among {tried} by {criterion}. {width}"]
+    else:
+        words = [f"{pair} were chosen {_tried(path)}. {width}"]
+    if path is None:
+        return words
     if estimator.lifetime == "average":
         words.append(
             "This is the likeliest lifetime. Predictions are averaged over all of the path, with "
@@ -171,19 +178,42 @@ def choice_words(estimator: Any) -> list[str]:
     elif "log_marginal_likelihood" in path.curves:
         words.append(
             "The marginal likelihood was not computed along this path, so there is no posterior "
-            "over λ. Fit with criterion='evidence' to have both."
+            "over λ. Fit with lifetime='path' and criterion='evidence' to have both."
         )
     if path.best_index[0] in (0, path.lifetimes.size - 1):
         words.append("Note: the best lifetime is at an end of the path; one beyond may be better.")
-    if lifetime < path.best_lifetime:
+    if lifetime < path.best_lifetime and path is estimator.path_:
         best = number(path.best_lifetime)
         words.append(f"Note: max_cells stopped the trees before the best lifetime, {best}.")
     return words
 
 
+def _learnt_words(slider: Slider) -> str:
+    """Say what a model of several lifetimes has learnt, and what the slider compares it with."""
+    model, path = slider.estimator, slider.path
+    each = zip(model.lifetimes_, model.lifetime_weights_, strict=True)
+    listed = ", ".join(f"{number(t)} ({percent(round(w, 3))})" for t, w in each)
+    words = (
+        "The model has learnt a function of each column, a smooth trend, and the weights of the "
+        f"lifetimes λ of its cells: {listed}. A larger λ means smaller cells and finer detail. The "
+        f"slider shows models of one lifetime ({slider.size}) on the same columns, without a trend."
+    )
+    if path is None:
+        return words
+    best = number(path.best_lifetime)
+    return f"{words} With one lifetime, λ = {best} is the best {_tried(path)}."
+
+
+def _tried(path: Any) -> str:
+    by = {"loo": "the leave-one-out error", "holdout": "the error on rows held out"}
+    criterion = by.get(_criterion(path), "the marginal likelihood")
+    tried = f"{path.lifetimes.size} lifetimes × {path.alphas.size} alphas"
+    return f"among {tried} by {criterion}"
+
+
 def path_figures(slider: Slider, error_name: str, errors: FloatArray) -> list[Figure]:
     """Return the figures of the path; ``errors`` are those of the small models on test rows."""
-    path = chosen_path(slider.estimator)
+    path = slider.path
     figures = []
     if slider.lifetimes.size > 1:
         figures.append(_error_figure(path, error_name, slider, errors))
@@ -204,8 +234,8 @@ def _error_figure(path: Any, error_name: str, slider: Slider, errors: FloatArray
         name, values = _path_error(path)
         layers += [layer("line", "blue", name, x=path.lifetimes, y=values), _mark(path, values)]
         caption = (
-            f"The {name}, is {number(values[path.best_index[0]])} at the chosen lifetime, "
-            f"{number(values[0])} and {number(values[-1])} at the ends of the path. {caption}"
+            f"The {name}, is {number(values[path.best_index[0]])} at the best lifetime of the "
+            f"path, {number(values[0])} and {number(values[-1])} at its ends. {caption}"
         )
         table = number_table(["λ", name], path.lifetimes, values)
     spec = chart(_AXIS, error_name, *layers)
@@ -249,8 +279,8 @@ def _cells_figure(path: Any) -> Figure:
     line = layer("line", "blue", "cells of all trees of the path", x=path.lifetimes, y=path.n_cells)
     caption = (
         f"From {path.n_cells[0]} cells at λ = {number(path.lifetimes[0])} to {path.n_cells[-1]} at "
-        f"λ = {number(path.lifetimes[-1])}; {path.n_cells[path.best_index[0]]} at the chosen "
-        "lifetime."
+        f"λ = {number(path.lifetimes[-1])}; {path.n_cells[path.best_index[0]]} at the best "
+        "lifetime of the path."
     )
     axis = {"label": "number of cells", "log": True}
     spec = chart(_AXIS, axis, {"type": "cursor"}, line, _mark(path, path.n_cells))
@@ -284,9 +314,9 @@ def _density_steps(posterior: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _mark(path: Any, values: Any) -> dict[str, Any]:
-    """Return a layer with a dot at the chosen lifetime."""
+    """Return a layer with a dot at the best lifetime of a path."""
     k = [path.best_index[0]]
-    return layer("points", "red", "chosen", x=path.lifetimes[k], y=values[k], size=5)
+    return layer("points", "red", "best of the path", x=path.lifetimes[k], y=values[k], size=5)
 
 
 def _sample_rows(n_rows: int, classes: NDArray[Any] | None) -> NDArray[np.intp]:

@@ -10,10 +10,7 @@ from mondrian_kernel._settings import (
     BARS_SHOWN,
     COVERAGE,
     COVERAGE_LEVELS,
-    INTERVAL_ROWS,
-    INTERVAL_ROWS_DENSE,
     POINTS_SHOWN,
-    VARIANCE_DENSE_SIZE,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.report.figures import (
@@ -52,7 +49,7 @@ def regression_content(model: Model) -> Content:
         f"“{target}” was learnt from {columns} of {y_train.size} rows. On {y_test.size} rows that "
         f"were not fitted the error (root mean squared) is {number(error)}; always guessing the "
         f"mean gives {number(guess)}." + _explained(y_test, predicted),
-        *choice_words(estimator),
+        *choice_words(slider),
         "The noise has a standard deviation of about "
         f"{number(float(np.sqrt(estimator.noise_variance_)))}.",
         coverage_words,
@@ -125,16 +122,9 @@ def _prediction_figures(
 
 def _intervals(model: Model) -> tuple[str, float, Section]:
     """Return a sentence on the coverage, the coverage, and the section on intervals."""
-    estimator = model.estimator
-    dense = min(model.y_train.size, estimator.features_.n_cells_) <= VARIANCE_DENSE_SIZE
-    n = INTERVAL_ROWS_DENSE if dense else INTERVAL_ROWS
-    X, y = model.X_test[:n], model.y_test[:n]
-    ends = estimator.predict_interval(X, COVERAGE_LEVELS[-1])
-    middle, widest = ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) / 2
-    # A half-width is a factor of the row times a factor of the level: one row tells the latter.
-    one = [np.ptp(estimator.predict_interval(X[:1], level)) / 2 for level in COVERAGE_LEVELS]
-    half = np.outer(one, widest / widest[0]) if widest[0] > 0 else np.zeros((len(one), y.size))
-    inside = (np.abs(y - middle) <= half * (1 + 1e-9)).mean(axis=1)
+    X, y = model.X_test, model.y_test
+    ends = model.estimator.predict_interval(X, COVERAGE_LEVELS)
+    inside = ((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=1)
     asked = COVERAGE_LEVELS.index(COVERAGE)
     covered = float(inside[asked])
     low, high = stats.binom.interval(0.95, y.size, COVERAGE)
@@ -145,7 +135,7 @@ def _intervals(model: Model) -> tuple[str, float, Section]:
         f"{percent(high / y.size)}."
     )
     levels = np.array(COVERAGE_LEVELS)
-    widths = zip(levels, inside, 2 * half.mean(axis=1), strict=True)
+    widths = zip(levels, inside, np.ptp(ends, axis=2).mean(axis=1), strict=True)
     coverage = Figure(
         "coverage",
         "Coverage asked for and reached",
@@ -162,18 +152,17 @@ def _intervals(model: Model) -> tuple[str, float, Section]:
             [[percent(a), percent(r), number(w)] for a, r, w in widths],
         ),
     )
-    bars = _interval_bars(
-        y[:BARS_SHOWN], middle[:BARS_SHOWN], half[asked, :BARS_SHOWN], model.target
-    )
+    some = slice(BARS_SHOWN)
+    predicted = model.estimator.predict(X[some])
+    bars = _interval_bars(y[some], predicted, ends[asked, some], model.target)
     return words, covered, Section("Intervals", [bars, coverage])
 
 
-def _interval_bars(y: FloatArray, middle: FloatArray, half: FloatArray, target: str) -> Figure:
-    order = np.argsort(middle)
-    y, middle, half = y[order], middle[order], half[order]
-    low, high = middle - half, middle + half
+def _interval_bars(y: FloatArray, predicted: FloatArray, ends: FloatArray, target: str) -> Figure:
+    order = np.argsort(predicted)
+    y, predicted, (low, high) = y[order], predicted[order], ends[order].T
     place = np.arange(y.size)
-    out = np.abs(y - middle) > half
+    out = (y < low) | (high < y)
     x, label = {"label": "test rows, sorted by prediction", "ticks": False}, f"true {target}"
     return Figure(
         "intervals",
@@ -186,5 +175,5 @@ def _interval_bars(y: FloatArray, middle: FloatArray, half: FloatArray, target: 
             layer("points", "ink", "target, inside", x=place[~out], y=y[~out], size=2.8),
             layer("points", "red", "target, outside", x=place[out], y=y[out], size=2.8),
         ),
-        number_table(["lower", "predicted", "upper", label], low, middle, high, y),
+        number_table(["lower", "predicted", "upper", label], low, predicted, high, y),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Sequence
 from html import escape
@@ -17,7 +18,6 @@ from sklearn.utils.validation import (
     assert_all_finite,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from mondrian_kernel import __version__
@@ -69,7 +69,8 @@ def write_report(
     target : str
         Name of y.
     feature_names : sequence of str or None, default=None
-        Names of the columns of X. None: those the model was fitted with, or x0, x1 and so on.
+        Names of the columns of X, or of the numbers that a table is encoded as. None: those the
+        model was fitted with, or x0, x1 and so on.
 
     Returns
     -------
@@ -102,9 +103,7 @@ def write_report(
     X_train, y_train = _check_rows(estimator, X_train, y_train, "y_train")
     X_test, y_test = _check_rows(estimator, X_test, y_test, "y_test")
     order = np.random.default_rng(0).permutation(y_test.size)[:REPORT_TEST_ROWS]
-    own = copy.copy(estimator)
-    if hasattr(own, "feature_names_in_"):
-        del own.feature_names_in_  # the rows are arrays from here on
+    own = _for_numbers(estimator, X_train.shape[1])
     names = _names(estimator, feature_names)
     model = Model(own, X_train, y_train, X_test[order], y_test[order], target, names)
     if isinstance(estimator, MondrianKernelRegressor):
@@ -210,7 +209,7 @@ def _check_rows(
     estimator: Any, X: ArrayLike, y: ArrayLike, name: str
 ) -> tuple[FloatArray, NDArray[Any]]:
     """Check rows and targets and return them as arrays; ``name`` is that of the targets."""
-    rows = validate_data(estimator, X, reset=False, dtype=np.float64, order="C")
+    rows = estimator._check_new(X)
     targets = np.asarray(y)
     if targets.ndim != 1:
         raise ValueError(
@@ -222,10 +221,24 @@ def _check_rows(
     return rows, targets
 
 
+def _for_numbers(estimator: Any, n_columns: int) -> Any:
+    """Return a copy of a model for arrays of numbers, those that its encoder makes of a table."""
+    own = copy.copy(estimator)
+    vars(own).pop("feature_names_in_", None)
+    own._encoder, own.categorical_features, own.n_features_in_ = None, None, n_columns
+    mixture = getattr(own, "_mixture", None)
+    if mixture is not None:
+        models = [_for_numbers(part, n_columns) for part in mixture.models]
+        own._mixture = dataclasses.replace(mixture, models=models)
+    return own
+
+
 def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
-    n_columns = estimator.n_features_in_
+    own, encoder = getattr(estimator, "feature_names_in_", None), estimator.encoder_
+    if encoder is not None:
+        own = encoder.get_feature_names_out()
+    n_columns = estimator.n_features_in_ if own is None else len(own)
     if feature_names is None:
-        own = getattr(estimator, "feature_names_in_", None)
         return [f"x{d}" for d in range(n_columns)] if own is None else [str(name) for name in own]
     names = [str(name) for name in feature_names]
     if len(names) != n_columns:

@@ -1,9 +1,8 @@
-"""The commands that show the method at work: path, demo, reproduce."""
+"""The commands that show the method at work: path and reproduce."""
 
 from __future__ import annotations
 
 import io
-import time
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -11,12 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import COVERAGE, DEMO_COLUMNS, DEMO_LIFETIME, DEMO_NOISE, DEMO_ROWS
-from mondrian_kernel.app.columns import learn_columns, read_targets, require_variety
-from mondrian_kernel.app.console import Console, check_output, two_columns
+from mondrian_kernel.app.console import Console, check_output
 from mondrian_kernel.app.fit_update_inspect import choices_from
-from mondrian_kernel.app.table_model import Choices, coverage_of, split_rows, used_columns
+from mondrian_kernel.app.roles import (
+    frame_to_learn,
+    read_targets,
+    refuse_useless_columns,
+    require_variety,
+)
+from mondrian_kernel.app.table_model import Choices, split_rows, used_columns
 from mondrian_kernel.app.tables import Table, read_table
+from mondrian_kernel.encoder import TableEncoder
 from mondrian_kernel.persistence.file_writing import write_file
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -48,44 +52,6 @@ def path(args: Namespace, console: Console) -> None:
         console.result(result, f"drawn in {args.plot}; best lifetime {found.best_lifetime:.4g}")
     else:
         console.result(result, _path_words(rows, found.best_lifetime))
-
-
-def demo(args: Namespace, console: Console) -> None:
-    """Learn the width of a function that was drawn with a known width, and compare errors."""
-    from mondrian_kernel.app.report import write_report
-    from mondrian_kernel.datasets import make_laplace_gp
-    from mondrian_kernel.regressor import MondrianKernelRegressor
-
-    check_output(args.report)
-    known = {"lifetime": DEMO_LIFETIME, "noise": DEMO_NOISE}
-    X, y = make_laplace_gp(2 * DEMO_ROWS, DEMO_COLUMNS, **known, random_state=args.seed)
-    rows = X_train, y_train, X_test, y_test = X[::2], y[::2], X[1::2], y[1::2]
-    console.say(
-        f"A function of {DEMO_COLUMNS} columns, drawn with the Laplace kernel "
-        f"exp(-{DEMO_LIFETIME:g}·|x-x'|) and noise {DEMO_NOISE};\n"
-        f"{len(y_train)} rows to learn from, {len(y_test)} to test on.\n"
-    )
-    model = MondrianKernelRegressor(
-        scale=None, random_state=args.seed, n_jobs=args.jobs, verbose=console.progress
-    )
-    errors = {}
-    methods = {"Mondrian kernel": model} | _other_methods(args)
-    for name, method in methods.items():
-        console.progress.stage(f"fitting: {name}")
-        begin = time.perf_counter()
-        method.fit(X_train, y_train)
-        seconds = time.perf_counter() - begin
-        errors[name] = [float(np.sqrt(np.mean((method.predict(X_test) - y_test) ** 2))), seconds]
-    model.set_params(verbose=0)
-    result = _demo_result(model, X_test, y_test) | {"rows": len(y_train), "rmse": errors}
-    console.progress.stage("writing the report")
-    title, names = (
-        "A function with a known kernel width",
-        [f"x{d + 1}" for d in range(DEMO_COLUMNS)],
-    )
-    write_report(args.report, model, *rows, title=title, target="y", feature_names=names)
-    result["report"] = args.report
-    console.result(result, _demo_words(result))
 
 
 def reproduce(args: Namespace, console: Console) -> None:
@@ -123,8 +89,12 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     rows = split_rows(table.n_rows, choices)[0][: args.max_rows]
     y = y[rows]
     require_variety(table, choices.target, y)
-    columns = learn_columns(table, names, choices.categorical, rows)
-    X = columns.encode(table, rows) / columns.scale
+    frame = frame_to_learn(table, names, choices.categorical).take(rows)
+    refuse_useless_columns(table, frame)
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame, y)
+    spread = X.std(axis=0)
+    X = X / np.where(encoder.is_number_ & (spread > 0), spread, 1.0)
     options: dict[str, Any] = {"n_estimators": args.trees, "n_jobs": choices.n_jobs}
     options["callback"] = console.progress
     if choices.task == "regression":
@@ -171,70 +141,6 @@ def _draw_path(path: Any, file: str) -> None:
     figure: Any = LifetimePathDisplay.from_path(path).figure_
     figure.savefig(picture, format=Path(file).suffix[1:].lower(), bbox_inches="tight", dpi=150)
     write_file(file, [picture.getvalue()])
-
-
-def _other_methods(args: Namespace) -> dict[str, Any]:
-    """Return common alternatives, tuned if they have something to tune."""
-    from sklearn.dummy import DummyRegressor
-    from sklearn.ensemble import ExtraTreesRegressor
-    from sklearn.kernel_ridge import KernelRidge
-    from sklearn.linear_model import RidgeCV
-    from sklearn.model_selection import GridSearchCV
-
-    exact = {"gamma": np.geomspace(0.5, 32, 7), "alpha": np.logspace(-3, 0, 4)}
-    leaves = {"min_samples_leaf": [1, 2, 4, 8]}
-    trees = ExtraTreesRegressor(200, random_state=args.seed, n_jobs=args.jobs)
-    score = "neg_mean_squared_error"
-    return {
-        "exact Laplace kernel, 28 pairs searched": GridSearchCV(
-            KernelRidge(kernel="laplacian"), exact, scoring=score
-        ),
-        "200 extra trees, leaf size searched": GridSearchCV(trees, leaves, scoring=score),
-        "linear ridge": RidgeCV(np.logspace(-4, 4, 9)),
-        "mean of y": DummyRegressor(),
-    }
-
-
-def _demo_result(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
-    """Return the width that was learnt, its interval, and the coverage of the error bars."""
-    from mondrian_kernel.app.report.lifetimes import width_posterior
-
-    path = model.path_
-    return {
-        "columns": DEMO_COLUMNS,
-        "true_lifetime": DEMO_LIFETIME,
-        "noise": DEMO_NOISE,
-        "lifetime": model.lifetime_,
-        "lifetime_interval": width_posterior(path).interval(0.9),
-        "alpha": model.alpha_,
-        "trees": model.features_.n_estimators,
-        "cells": model.features_.n_cells_,
-        "widths": path.lifetimes.size,
-        "alphas": path.alphas.size,
-        "coverage": coverage_of(model.predict_interval(X_test, COVERAGE), y_test)["coverage"],
-    }
-
-
-def _demo_words(result: dict[str, Any]) -> str:
-    low, high = result["lifetime_interval"]
-    lifetime = f"lifetime (true {result['true_lifetime']:g})"
-    pairs = [
-        (lifetime, f"{result['lifetime']:.3g}   (by leave-one-out error)"),
-        ("  90 % posterior", f"{low:.3g} to {high:.3g}   (by the evidence)"),
-        ("penalty alpha", f"{result['alpha']:.3g}"),
-        ("trees, cells", f"{result['trees']}, {result['cells']}"),
-        ("widths × alphas tried", f"{result['widths']} × {result['alphas']}"),
-        (f"{100 * COVERAGE:.0f} % intervals cover", f"{100 * result['coverage']:.0f} %"),
-    ]
-    errors = [(name, f"{rmse:.3f}  {s:6.1f} s") for name, (rmse, s) in result["rmse"].items()]
-    return (
-        f"{two_columns(pairs)}\n\n  root mean squared error on the test rows (noise alone: "
-        f"{result['noise']:g}), and time with all choices\n{two_columns(errors, '    ')}\n\n"
-        "  The exact kernel is quick on so few rows, but its time grows with their cube, and it\n"
-        "  has no error bar.\n\n"
-        f"  report in {result['report']}; open it in a browser.\n"
-        "  Your own data: mondrian-kernel fit DATA.csv --target COLUMN"
-    )
 
 
 def _claim_words(outcome: Any) -> str:
