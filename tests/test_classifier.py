@@ -134,7 +134,7 @@ def test_no_probabilities_of_other_losses(loss):
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba") as info:
         model.predict_proba(NEW)
-    assert "loss='log_loss'" in str(info.value.__cause__)
+    assert "'log_loss'" in str(info.value.__cause__)
 
 
 # ---- the choice ------------------------------------------------------------------------------
@@ -165,8 +165,10 @@ def test_neither_the_order_of_rows_nor_threads_change_the_model():
 
 
 def test_verbose_tells_of_the_path(capsys):
-    auto(verbose=1).fit(X, TWO)
+    auto(lifetime="path", verbose=1).fit(X, TWO)
     assert "lifetime path 1/20" in capsys.readouterr().out
+    auto(verbose=1).fit(X, TWO)
+    assert "fit 5/5: weights of widths and cells" in capsys.readouterr().out
 
 
 # ---- weights and classes ---------------------------------------------------------------------

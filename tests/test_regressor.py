@@ -3,7 +3,6 @@
 import pickle
 import re
 import warnings
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,10 +25,6 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import mondrian_kernel._model.ridge_model
 import mondrian_kernel._path.choose
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.ridge import solve
-from mondrian_kernel._linear.variance import SampledVariance
-from mondrian_kernel._model.ridge_model import weighted_quantile
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 
@@ -61,7 +56,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def auto():
-    return regressor("auto", "auto").fit(X, y)
+    return regressor("path", "auto").fit(X, y)
 
 
 def brute_force(model, rows, y, new, weight=None):
@@ -145,7 +140,7 @@ def test_equals_the_pipeline_with_weights():
     assert_allclose(ours.predict(NEW), expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("lifetime", [LIFETIME, "auto"])
+@pytest.mark.parametrize("lifetime", [LIFETIME, "path", "auto"])
 def test_weights_equal_repeated_rows(lifetime):
     options = {"lifetime": lifetime, "alpha": ALPHA if lifetime == LIFETIME else "auto"}
     order = np.random.default_rng(0).permutation(int(WEIGHT.sum()))
@@ -165,15 +160,15 @@ def test_weights_equal_repeated_rows(lifetime):
 def test_weights_equal_repeated_rows_by_brute_force():
     rows, target = (np.repeat(a, WEIGHT.astype(int), axis=0) for a in (X, y))
     model = regressor().fit(X, y, WEIGHT)
-    mean, std = model.predict(NEW, return_std=True)
+    mean, cov = model.predict(NEW, return_cov=True)
     expected = brute_force(model, rows, target, NEW)
     signal = brute_signal(model, rows, target)
     assert_allclose(model.signal_variance_, signal, rtol=1e-8)
     assert_allclose(mean, expected.mean, rtol=1e-8)
-    assert_allclose(std, np.sqrt(signal * np.diag(expected.cov)), rtol=1e-8)
+    assert_allclose(cov, signal * expected.cov, atol=1e-8 * signal)
 
 
-@pytest.mark.parametrize("lifetime", [LIFETIME, "auto"])
+@pytest.mark.parametrize("lifetime", [LIFETIME, "path", "auto"])
 def test_weight_zero_drops_rows(lifetime):
     kept = WEIGHT > 1
     weighted = regressor(lifetime, "auto").fit(X, y, np.where(kept, WEIGHT, 0.0))
@@ -197,9 +192,12 @@ def test_several_outputs_equal_fits_apart(n_rows):
     assert both.cell_weights_.shape == (both.features_.n_cells_, 2)
     for t in range(2):
         one = regressor().fit(X[:n_rows], Y2[:n_rows, t])
-        assert_allclose([mean[:, t], std[:, t]], one.predict(NEW, return_std=True), rtol=1e-9)
+        own_mean, own_std = one.predict(NEW, return_std=True)
+        assert_allclose(mean[:, t], own_mean, rtol=1e-9)
+        # Conjugate gradients for the spread stop when all outputs are solved to 1e-2.
+        assert_allclose(std[:, t], own_std, rtol=1e-2)
         assert_allclose(cov[:, :, t], one.predict(NEW, return_cov=True)[1], atol=1e-12)
-        assert_allclose(interval[:, :, t], one.predict_interval(NEW), rtol=1e-9)
+        assert_allclose(interval[:, :, t], one.predict_interval(NEW), atol=1e-2 * std.max())
         assert_allclose(both.signal_variance_[t], one.signal_variance_, rtol=1e-9)
         assert_allclose(both.noise_variance_[t], one.noise_variance_, rtol=1e-9)
 
@@ -226,8 +224,8 @@ def test_scale_is_what_rows_are_divided_by():
 
 def test_std_makes_units_irrelevant():
     units = np.array([1e-3, 1.0, 4e5])
-    model = regressor("auto", "auto").fit(X * units, y)
-    expected = regressor("auto", "auto").fit(X, y)
+    model = regressor("path", "auto").fit(X * units, y)
+    expected = regressor("path", "auto").fit(X, y)
     assert_allclose(model.predict(NEW * units), expected.predict(NEW), rtol=1e-7)
 
 
@@ -258,10 +256,15 @@ def test_bad_scale(scale, message):
 
 
 def test_rows_on_the_largest_scales():
+    expected = regressor("path", "auto").fit(X, y).predict(X, return_std=True)
+    for size in (2.0**-320, 2.0**320):
+        found = regressor("path", "auto").fit(X * size, y).predict(X * size, return_std=True)
+        assert_allclose(found, expected, rtol=1e-9)
     for size in (1e-200, 1e200):
-        mean, std = regressor("auto", "auto").fit(X * size, y).predict(X * size, return_std=True)
-        assert np.isfinite(mean).all()
-        assert np.isfinite(std).all()
+        with pytest.raises(
+            ValueError, match=r"Column 0 of X runs from .*divide by a typical value"
+        ):
+            regressor("path", "auto").fit(X * size, y)
     with pytest.raises(ValueError, match="overflow"):
         regressor(scale=None).fit(np.array([[-1.5e308], [1.5e308]]), y[:2])
 
@@ -276,7 +279,7 @@ def test_mean_and_covariance_by_brute_force(lifetime, alpha, n_rows):
     """With more cells than rows, and with fewer."""
     rows, target = X[:n_rows], y[:n_rows]
     model = regressor(lifetime, alpha).fit(rows, target)
-    mean, std = model.predict(NEW, return_std=True)
+    mean = model.predict(NEW)
     same_mean, cov = model.predict(NEW, return_cov=True)
     expected = brute_force(model, rows, target, NEW)
     signal = brute_signal(model, rows, target)
@@ -285,16 +288,16 @@ def test_mean_and_covariance_by_brute_force(lifetime, alpha, n_rows):
     assert_allclose(mean, expected.mean, atol=1e-8)
     assert_array_equal(same_mean, mean)
     assert_allclose(cov, signal * expected.cov, atol=1e-8 * signal)
-    assert_allclose(std, np.sqrt(np.diag(cov)), rtol=1e-8)
     assert_array_equal(cov, cov.T)
     assert np.linalg.eigvalsh(cov).min() >= 0.99 * model.noise_variance_
 
 
-def test_std_grows_to_the_prior(model):
+def test_joint_std_grows_to_the_prior(model):
     """Up to the intercept, which is known no better than from 50 rows."""
     direction = np.array([1.0, 50.0, -0.01])
     distance = np.array([0.0, 0.6, 1.0, 3.0, 10.0, 1e3, 1e6, 1e12])
-    std = model.predict(X.mean(axis=0) + distance[:, None] * direction, return_std=True)[1]
+    away = X.mean(axis=0) + distance[:, None] * direction
+    std = np.sqrt(np.diag(model.predict(away, return_cov=True)[1]))
     prior = np.sqrt(model.signal_variance_ * (1 + ALPHA))
     assert (np.diff(std) > -1e-12).all()
     assert std[0] < 0.95 * prior
@@ -307,7 +310,7 @@ def test_std_grows_to_the_prior(model):
     assert_allclose(model.predict(far[None]), constant.b, rtol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6])
+@pytest.mark.parametrize("alpha", [1e-8, 1e-6, 1e6])
 @pytest.mark.parametrize("lifetime", [0.0, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("weight", [None, np.geomspace(1e-3, 1e3, 50)], ids=["plain", "weighted"])
 def test_std_is_a_number_and_not_negative(alpha, lifetime, weight):
@@ -333,8 +336,8 @@ def test_left_out_errors_by_leaving_rows_out(weight, lifetime, n_estimators):
     """The row goes with all its copies; it is predicted as one new y."""
     rows, target = X[:14], y[:14]
     model = regressor(lifetime, n_estimators=n_estimators).fit(rows, target, weight)
-    errors = model._error_bars().errors
-    assert errors.shape == (14, 1)
+    errors = np.empty((14, 1))
+    errors[np.lexsort([target, *rows.T])] = model._error_bars().errors  # rows are kept sorted
     for i in range(14):
         rest = np.arange(14) != i
         some = None if weight is None else weight[rest]
@@ -343,15 +346,12 @@ def test_left_out_errors_by_leaving_rows_out(weight, lifetime, n_estimators):
         assert_allclose(errors[i, 0], expected, rtol=1e-7)
 
 
-def test_intervals_are_quantiles_of_the_left_out_errors(model):
-    mean, std = model.predict(NEW, return_std=True)
-    errors = np.sort(model._error_bars().errors[:, 0])
-    unit = std / np.sqrt(model.signal_variance_)
-    for coverage in (0.01, 0.5, 0.9, 0.99):
-        lower, upper = model.predict_interval(NEW, coverage).T
-        half = errors[int(np.ceil(49 * coverage))] * unit
-        assert_allclose(lower, mean - half)
-        assert_allclose(upper, mean + half)
+def test_std_far_away_is_that_of_y(model):
+    """Far from the data the deviation of y is added to the typical size of an error."""
+    spread = model.model_.spread
+    far = model.predict(np.full((1, 3), 1e12), return_std=True)[1]
+    expected = np.hypot(np.exp(spread.intercept), y.std()) * spread.unit_deviation
+    assert_allclose(far, expected)
 
 
 def test_intervals_grow_with_coverage(model):
@@ -379,49 +379,6 @@ def test_intervals_cover(law, coverage):
 def test_bad_coverage(model, coverage):
     with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
         model.predict_interval(NEW, coverage)
-
-
-def test_weighted_quantile():
-    rng = np.random.default_rng(0)
-    errors = rng.exponential(size=(30, 2))
-    weight = rng.integers(1, 5, size=30)
-    for share in (0.01, 0.3, 0.5, 0.9, 0.999):
-        repeated = np.repeat(errors, weight, axis=0)
-        expected = weighted_quantile(repeated, np.ones(len(repeated)), share)
-        assert_array_equal(weighted_quantile(errors, weight.astype(float), share), expected)
-        plain = np.quantile(errors, share, axis=0, method="higher")
-        assert_array_equal(weighted_quantile(errors, np.ones(30), share), plain)
-    assert_array_equal(weighted_quantile(errors, np.full(30, 1e-3), 0.5), errors.max(axis=0))
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_without_a_factor(monkeypatch, weighted):
-    """The mean is that of a factor, by Lanczos; error bars are those of half of the rows."""
-    rows, targets = problem(600, seed=5)
-    new = problem(50, seed=6)[0]
-    weight = np.random.default_rng(7).integers(1, 4, size=600) * 1.0 if weighted else None
-    dense = regressor(n_estimators=60).fit(rows, targets, weight)
-    few = partial(SampledVariance, n_sample=300)
-    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "VARIANCE_DENSE_SIZE", 0)
-    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "solve", partial(solve, dense_size=0))
-    monkeypatch.setattr(mondrian_kernel._model.ridge_model, "SampledVariance", few)
-    free = regressor(n_estimators=60).fit(rows, targets, weight)
-    mean, std = free.predict(new, return_std=True)
-    assert_allclose(mean, dense.predict(new), atol=1e-5)
-    assert_allclose(free.signal_variance_, dense.signal_variance_)
-
-    cells = free.features_.apply(rows / free.scale_)
-    design = CellOperator(cells, free.features_.n_cells_, sample_weight=weight)
-    sampled = few(design, ALPHA)
-    v = sampled(free.features_.transform(new / free.scale_))
-    assert_allclose(std, np.sqrt(free.signal_variance_ * (v + ALPHA)))
-    errors = sampled.standard_errors(solve(design, targets[:, None], ALPHA, dense_size=0).dual)
-    s = np.ones(600) if weight is None else weight
-    quantile = weighted_quantile(errors, s[sampled.rows], 0.9)
-    half = std * quantile / np.sqrt(free.signal_variance_)
-    assert_allclose(free.predict_interval(new, 0.9), np.stack([mean - half, mean + half], axis=1))
-    cov = free.predict(new, return_cov=True)[1]
-    assert_allclose(np.sqrt(np.diag(cov)), std)
 
 
 def test_draws_have_the_predictive_law(model):
@@ -477,7 +434,7 @@ def test_at_keeps_the_chosen_alpha(auto):
     assert other.alpha_ == auto.alpha_
     expected = regressor(lifetime, auto.alpha_, scale=auto.scale_).fit(X, y)
     assert_array_equal(other.predict(NEW), expected.predict(NEW))
-    assert auto.lifetime == "auto"
+    assert auto.lifetime == "path"
 
 
 @pytest.mark.parametrize("lifetime", [-0.1, LIFETIME * 1.01, np.nan, np.inf])
@@ -519,7 +476,7 @@ def test_criteria(criterion, target):
     rows, many = problem(300)
     if target.ndim == 2:
         many = np.stack([many, -many], axis=1)
-    model = regressor("auto", "auto", 30, criterion=criterion).fit(rows[:200], many[:200])
+    model = regressor("path", "auto", 30, criterion=criterion).fit(rows[:200], many[:200])
     assert model.path_.criterion == criterion
     assert model.score(rows[200:], many[200:]) > 0.6
 
@@ -535,7 +492,7 @@ def test_alpha_alone(criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_lifetime_alone(criterion):
-    model = regressor("auto", ALPHA, criterion=criterion).fit(X, y)
+    model = regressor("path", ALPHA, criterion=criterion).fit(X, y)
     assert model.alpha_ == ALPHA
     assert_array_equal(model.path_.alphas, [ALPHA])
     assert model.lifetime_ == model.path_.best_lifetime
@@ -544,7 +501,7 @@ def test_lifetime_alone(criterion):
 
 @pytest.mark.parametrize("solver", ["dense", "lanczos"])
 def test_solver(solver):
-    model = regressor("auto", "auto", solver=solver).fit(X, y)
+    model = regressor("path", "auto", solver=solver).fit(X, y)
     assert set(model.path_.solver) == {solver}
     assert model.score(X, y) > 0.6
 
@@ -575,7 +532,7 @@ def large():
 
 def test_many_rows_are_looked_at_twice(large):
     rows, target, lifetimes, errors, features = large
-    model = regressor("auto", "auto", 25, scale=None).fit(rows, target)
+    model = regressor("path", "auto", 25, scale=None).fit(rows, target)
     assert model.path_.lifetimes.size == 7
     assert model.path_.model.leaf.shape[0] == 1250
     best = lifetimes[np.argmin(errors)]
@@ -623,13 +580,13 @@ def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
     monkeypatch.setattr(choose, "SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        regressor("auto", "auto").fit(X, y)
+        regressor("path", "auto").fit(X, y)
 
 
 def test_path_reports_progress(capsys):
-    regressor("auto", "auto").fit(X, y)
+    regressor("path", "auto").fit(X, y)
     assert capsys.readouterr().out == ""
-    regressor("auto", "auto", verbose=1).fit(X, y)
+    regressor("path", "auto", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert all(re.fullmatch(r"lifetime path \d+/(20|7): lifetime \S+, best \S+", s) for s in lines)
@@ -652,7 +609,7 @@ def test_max_cells():
 
 def test_max_cells_when_choosing():
     with pytest.warns(UserWarning, match="max_cells=20 was reached"):
-        model = regressor("auto", "auto", max_cells=20).fit(X, y)
+        model = regressor("path", "auto", max_cells=20).fit(X, y)
     assert model.features_.n_cells_ <= 20
     assert np.isfinite(model.predict(NEW, return_std=True)).all()
 
@@ -673,7 +630,7 @@ def everything(model):
 @pytest.mark.parametrize("options", [{}, {"solver": "lanczos"}, {"criterion": "holdout"}])
 def test_same_seed_same_model(options):
     fits = [
-        regressor("auto", "auto", random_state=seed, n_jobs=n_jobs, **options).fit(X, y)
+        regressor("path", "auto", random_state=seed, n_jobs=n_jobs, **options).fit(X, y)
         for seed, n_jobs in [(1, None), (1, 1), (1, 2), (1, -1), (2, None)]
     ]
     for other in fits[1:4]:
@@ -717,7 +674,7 @@ def test_pickle(auto):
 
 
 def test_clone():
-    model = regressor("auto", 0.5, 7, criterion="evidence", scale=[1.0, 2.0, 3.0], max_cells=1000)
+    model = regressor("path", 0.5, 7, criterion="evidence", scale=[1.0, 2.0, 3.0], max_cells=1000)
     copy = clone(model.fit(X, y))
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "coef_")
@@ -792,12 +749,12 @@ def test_bad_weights(weight, message):
 )  # fmt: skip
 def test_bad_data(rows, target):
     with pytest.raises(ValueError):  # noqa: PT011
-        regressor("auto", "auto").fit(rows, target)
+        regressor("path", "auto").fit(rows, target)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_constant_target(criterion):
-    model = regressor("auto", "auto", criterion=criterion).fit(X, np.full(50, 3.5))
+    model = regressor("path", "auto", criterion=criterion).fit(X, np.full(50, 3.5))
     mean, std = model.predict(NEW, return_std=True)
     assert_allclose(mean, 3.5)
     assert_allclose(std, 0.0, atol=1e-7)
@@ -808,7 +765,7 @@ def test_constant_target(criterion):
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_few_rows(criterion, n_rows):
-    model = regressor("auto", "auto", criterion=criterion).fit(X[:n_rows], y[:n_rows])
+    model = regressor("path", "auto", criterion=criterion).fit(X[:n_rows], y[:n_rows])
     mean, std = model.predict(NEW, return_std=True)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
@@ -819,7 +776,7 @@ def test_few_rows(criterion, n_rows):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_rows_that_are_all_the_same(criterion):
-    model = regressor("auto", "auto", criterion=criterion).fit(np.ones((50, 3)), y)
+    model = regressor("path", "auto", criterion=criterion).fit(np.ones((50, 3)), y)
     mean, std = model.predict(np.ones((1, 3)), return_std=True)
     assert_allclose(mean, y.mean())
     assert np.isfinite(std).all()
@@ -827,7 +784,7 @@ def test_rows_that_are_all_the_same(criterion):
 
 def test_duplicate_rows_with_other_targets():
     """Two targets at one row pull it to their mean, and tell of the noise."""
-    model = regressor("auto", "auto").fit(np.vstack([X, X]), np.hstack([y + 0.5, y - 0.5]))
+    model = regressor("path", "auto").fit(np.vstack([X, X]), np.hstack([y + 0.5, y - 0.5]))
     assert np.sqrt(model.noise_variance_) > 0.4
     assert_allclose(model.predict(X).mean(), y.mean(), atol=0.05)
     fixed = regressor(3.0, 1e-6).fit(np.vstack([X, X]), np.hstack([y + 0.5, y - 0.5]))
@@ -879,7 +836,7 @@ def test_wrong_number_of_columns(model):
 
 
 def test_pipeline_and_search():
-    pipeline = make_pipeline(StandardScaler(), regressor("auto", "auto"))
+    pipeline = make_pipeline(StandardScaler(), regressor("path", "auto"))
     assert cross_val_score(pipeline, X, y, cv=3).min() > 0.3
     search = GridSearchCV(regressor(alpha="auto"), {"lifetime": [0.1, 1.0], "alpha": [0.1, "auto"]})
     search.fit(X, y)
@@ -907,7 +864,7 @@ def test_metadata_routing():
 
 def test_drawn_in_notebooks(auto):
     assert "MondrianKernelRegressor" in auto._repr_html_()
-    assert "MondrianKernelRegressor(n_estimators=15, random_state=0)" in repr(auto)
+    assert "lifetime='path', n_estimators=15, random_state=0" in repr(auto)
 
 
 def test_attributes(auto):

@@ -19,6 +19,7 @@ __all__ = [
     "MondrianKernelRegressor",
     "MondrianPartition",
     "RandomBinningFeatures",
+    "TableEncoder",
     "every_cut_path",
     "lifetime_path",
     "load",
@@ -36,6 +37,7 @@ _HOME = {
     "MondrianKernelRegressor": "regressor",
     "MondrianPartition": "partition",
     "RandomBinningFeatures": "baselines",
+    "TableEncoder": "encoder",
     "every_cut_path": "paths",
     "lifetime_path": "paths",
     "load": "persistence",
@@ -47,6 +49,7 @@ _HOME = {
 if TYPE_CHECKING:
     from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
     from mondrian_kernel.classifier import MondrianKernelClassifier
+    from mondrian_kernel.encoder import TableEncoder
     from mondrian_kernel.features import MondrianFeatures
     from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
     from mondrian_kernel.partition import MondrianPartition

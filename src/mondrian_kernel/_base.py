@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from scipy import sparse
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._model.relevance import scale_and_relevance
+from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
+from mondrian_kernel._linear.classes import label_array
+from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
+from mondrian_kernel._model.fitted import Basis, FittedModel
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, with_weight
+from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import STREAM_ALPHA, STREAM_TREES
-from mondrian_kernel._trees.checks import check_budget, check_columns, draw_seed
+from mondrian_kernel._settings import LARGEST_NUMBER, STREAM_ALPHA, STREAM_TREES
+from mondrian_kernel._trees.checks import (
+    check_budget,
+    check_columns,
+    check_magnitudes,
+    check_penalty,
+    check_ranges,
+    draw_seed,
+    refuse_dates,
+)
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.encoder import (
+    TableEncoder,
+    encode_columns,
+    is_plain,
+    learn_numbers,
+    learn_table,
+)
 from mondrian_kernel.features import MondrianFeatures
 
 _DOCS = {
     "scale": """
     scale : "std", None or array-like of shape (n_features,), default="std"
         What every column is divided by: its standard deviation, nothing, or the given numbers. A
-        Laplace kernel adds up the columns, so they should be on one scale.
+        Laplace kernel adds up the columns, so they should be on one scale. Two categories of a
+        column have the distance 1, which "std" leaves as it is. Numbers may stand beside "std".
     relevance : {"auto", "learn", "equal"}, default="auto"
         How much each scaled column counts. It is learnt from some of the rows, or equal for all.
-        "auto" learns it unless ``lifetime`` or ``scale`` are given as numbers.""",
+        "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
     "max_cells": """
     max_cells : int or None, default=None
         Bound on the number of cells of all trees.""",
     "random_state": """
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
+            default="from_dtype"
+        Which columns are categories: those of text, truth values and category dtypes of a data
+        frame; or a mask, indices or names; or none. See :class:`TableEncoder`.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees, and of the rows that are held out.
     n_jobs : int or None, default=None
@@ -57,10 +82,12 @@ _DOCS = {
         The path on which lifetime and penalty were chosen; None where both were given.
     features_ : MondrianFeatures
         The feature map, for scaled columns.
+    encoder_ : TableEncoder or None
+        What turned a table into numbers; None where the columns are numbers without gaps.
     relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled column counts, 1 on average.
+        How much each scaled column counts, 1 on average over the columns that the trees see.
     scale_ : ndarray of shape (n_features_in_,)
-        What the columns are divided by: their scale over their relevance.
+        What the columns, or outputs, are divided by: their scale over their relevance.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -88,17 +115,22 @@ class MondrianEstimator(BaseEstimator):
         "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "scale": [StrOptions({"std"}), None, "array-like"],
         "relevance": [StrOptions({"auto", "learn", "equal"})],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose", callable],
     }
 
+    # Whether alpha is the penalty of a linear system, rather than a shrinkage that may be 0.
+    _penalised = True
+
     lifetime: Any
     alpha: float | str
     n_estimators: int | str
     scale: Any
     relevance: str
+    categorical_features: Any
     max_cells: int | None
     random_state: Any
     n_jobs: int | None
@@ -107,13 +139,15 @@ class MondrianEstimator(BaseEstimator):
     # The fitted state: a record, or the stream that makes the next one; and how it was chosen.
     _model: FittedModel
     _stream: Stream | ExactStream | None
+    _fixed: Basis | None  # what stays of the fit that a stream goes on from
     path_: LifetimePath | None
+    _encoder: TableEncoder | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
     def _set_fitted(self, model: FittedModel, path: LifetimePath | None) -> None:
-        self._model, self._stream, self.path_ = model, None, path
+        self._model, self._stream, self._fixed, self.path_ = model, None, None, path
 
     @property
     def model_(self) -> FittedModel:
@@ -152,8 +186,17 @@ class MondrianEstimator(BaseEstimator):
 
     @property
     def relevance_(self) -> FloatArray:
-        """How much each scaled column counts, 1 on average."""
-        return self._fitted().relevance
+        """How much each input column counts, 1 on average over what the trees see."""
+        relevance, encoder = self._fitted().relevance, self.encoder_
+        if encoder is None:
+            return relevance
+        first = np.unique(encoder.column_of_output_, return_index=True)[1]
+        return relevance[first]
+
+    @property
+    def encoder_(self) -> TableEncoder | None:
+        """What turned a table into numbers; None where the columns are numbers without gaps."""
+        return None if self._encoder is None or is_plain(self._encoder) else self._encoder
 
     @property
     def features_(self) -> MondrianFeatures:
@@ -164,7 +207,7 @@ class MondrianEstimator(BaseEstimator):
             model.levels,
             seed=model.seed,
             n_jobs=self.n_jobs,
-            names_of=self,
+            names_of=self if self.encoder_ is None else None,
         )
 
     def _check_fit(
@@ -172,23 +215,82 @@ class MondrianEstimator(BaseEstimator):
     ) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
         """Validate the rows, targets and weights of a fit; copy what will be kept."""
         check_budget(self.max_cells, self.n_estimators)
-        rows, targets = validate_data(self, X, y, dtype=np.float64, order="C", **options)
+        rows, targets = self._first_rows(X, y, least=1.0 / LARGEST_NUMBER, **options)
         weight = check_weights(sample_weight, rows)
+        if self._penalised and not isinstance(self.alpha, str):
+            check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
         return with_weight(rows, targets.copy(), None if weight is None else weight.copy())
+
+    def _first_rows(
+        self, X: Any, y: ArrayLike, *, least: float, listed: bool = False, **options: Any
+    ) -> tuple[FloatArray, NDArray[Any]]:
+        """Validate the first rows and their targets, and learn how a table is encoded."""
+        refuse_missing_targets(y)
+        encoder = TableEncoder(self.categorical_features)
+        if needs_encoding(X, self.categorical_features):
+            classes = y is not None and is_classifier(self)
+            rows = learn_table(encoder, X, np.asarray(y).astype(str) if classes else y, listed)
+            rows, targets = self._valid(rows, y, least=least, encoded=True, **options)
+        else:
+            rows, targets = self._valid(X, y, least=least, **options)
+            learn_numbers(encoder, rows)
+        for name in ("_model", "feature_names_in_"):  # those of an earlier fit
+            self.__dict__.pop(name, None)
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+        self._encoder, self.n_features_in_ = encoder, encoder.n_features_in_
+        return rows, targets
+
+    def _scale_rule(self) -> Any:
+        """Return the scale of the columns that the trees see: of a table, its encoded ones."""
+        encoder = self.encoder_
+        if encoder is None or self.scale is None:
+            return self.scale
+        if isinstance(self.scale, str):
+            return np.where(encoder.is_number_, self.scale, np.array(1.0, object))
+        given = np.asarray(self.scale)
+        columns = encoder.column_of_output_
+        return given[columns] if given.shape == (self.n_features_in_,) else given
+
+    def _relevance_rule(self) -> str:
+        return "learn" if is_learnt(self.relevance, self.lifetime, self.scale) else "equal"
+
+    def _valid(
+        self, X: Any, y: ArrayLike, *, least: float, encoded: bool = False, **options: Any
+    ) -> tuple[FloatArray, NDArray[Any]]:
+        """Validate rows, and labels or numbers, whose range in a column is 0 or ``least``."""
+        numbers = "y_numeric" in options
+        if numbers:
+            refuse_dates(y, "y")
+            if sparse.issparse(y):
+                raise TypeError("y is sparse: pass y.toarray().")
+        else:
+            y = label_array(y)
+        options |= {"dtype": np.float64, "order": "C"}
+        if encoded:
+            rows, targets = check_X_y(X, y, estimator=self, **options)
+        else:
+            refuse_dates(X, "X")
+            rows, targets = validate_data(self, X, y, **options)
+        check_magnitudes(rows, "X", least=least)
+        if numbers:
+            targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
+            check_magnitudes(targets.reshape(rows.shape[0], -1), "y", least=least)
+        return rows, targets
 
     def _learn_columns(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the columns are divided by, and their relevance."""
-        return scale_and_relevance(
-            rows,
-            Y,
-            weight,
-            seed,
-            scale=self.scale,
-            relevance=self.relevance,
-            lifetime=self.lifetime,
-        )
+    ) -> Metric:
+        """Return what the trees see of the columns, and the widths that go with it."""
+        rows, Y, weight = in_fixed_order(rows, Y, weight)
+        scale, encoder = column_scale(self._scale_rule(), rows, weight), self.encoder_
+        check_ranges(rows / scale)
+        if not is_learnt(self.relevance, self.lifetime, self.scale):
+            return Metric(Columns.scaled(scale), np.ones(1), np.ones(1))
+        if encoder is None:
+            return learn_columns(rows, Y, weight, seed, scale=scale)
+        group, ranked = encoder.column_of_output_, encoder.is_number_
+        return learn_columns(rows, Y, weight, seed, scale=scale, group=group, ranked=ranked)
 
     def _check_new(self, X: ArrayLike) -> FloatArray:
         """Validate rows to predict.
@@ -199,7 +301,11 @@ class MondrianEstimator(BaseEstimator):
         check_is_fitted(self)
         if self._is_plain(X):
             return X  # type: ignore[return-value]
-        rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        rows = self._encoded(X)
+        if rows is None:
+            refuse_dates(X, "X")
+            rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        check_magnitudes(rows, "X")
         return rows
 
     def _is_plain(self, X: Any) -> bool:
@@ -211,8 +317,16 @@ class MondrianEstimator(BaseEstimator):
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
-            and bool(np.isfinite(X).all())
+            and self.encoder_ is None
+            and bool(np.abs(X).max() <= LARGEST_NUMBER)
         )
+
+    def _encoded(self, X: Any) -> FloatArray | None:
+        """Encode a table, rows with gaps, and any rows of a model of such; None for others."""
+        encoder = self._encoder
+        if encoder is None or (is_plain(encoder) and not needs_encoding(X, None)):
+            return None
+        return encode_columns(encoder, read_columns(self, X, reset=False))
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, **options: Any
@@ -221,17 +335,22 @@ class MondrianEstimator(BaseEstimator):
         first = not hasattr(self, "_model")
         if first:
             self._validate_params()
-        if isinstance(X, list) and isinstance(y, list):
-            X, y = np.array(X), np.array(y)
+            if self._penalised:
+                check_penalty(self._stream_alpha, 1.0)
+        if isinstance(X, list):
+            X = np.array(X)
         if not first and self._is_plain(X):
             targets = np.asarray(y)
             plain = targets.shape == X.shape[:1] and targets.dtype.kind in "fiu"  # type: ignore[union-attr]
-            if plain and np.isfinite(targets).all():
+            if plain and float(np.abs(targets).max()) <= LARGEST_NUMBER:
                 return X, targets  # type: ignore[return-value]
-        rows, targets = validate_data(
-            self, X, y, reset=first, dtype=np.float64, order="C", **options
-        )
-        return rows, targets
+        if first:
+            return self._first_rows(X, y, least=0.0, listed=True, **options)
+        refuse_missing_targets(y)
+        encoded = self._encoded(X)
+        if encoded is None:
+            return self._valid(X, y, least=0.0, reset=False, **options)
+        return self._valid(encoded, y, least=0.0, encoded=True, **options)
 
     def _blank_learner(self, n_outputs: int) -> Filter | Means:
         """Return the learner of a stream that has seen nothing."""
@@ -244,16 +363,20 @@ class MondrianEstimator(BaseEstimator):
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         """Return the stream that takes the next batch."""
         if hasattr(self, "_model"):
-            return self._stream or Stream.after(self._model, self._continuing_learner(self._model))
+            return self._stream or self._stream_after_fit()
         return Stream.begin(
             self._blank_learner(n_outputs),
             n_columns,
             self._stream_trees(),
             self.lifetime,
-            self.scale,
-            self.relevance,
+            self._scale_rule(),
+            self._relevance_rule(),
             draw_seed(self.random_state),
         )
+
+    def _stream_after_fit(self) -> Stream:
+        model = in_space_of_trees(self._model)
+        return Stream.after(model, self._continuing_learner(model))
 
     def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
         """Learn a batch of valid rows: all of it or, if anything fails, nothing."""
@@ -264,16 +387,30 @@ class MondrianEstimator(BaseEstimator):
         rows, Y, weight = with_weight(rows, Y, sample_weight)
         if weight is None:
             weight = np.ones(rows.shape[0])
+        fixed = getattr(self, "_fixed", None)
+        if hasattr(self, "_model") and self._stream is None:
+            fixed = Basis(self._model.columns, self._model.trend, self._model.link)
+        if fixed is not None:  # columns and trend of a fit stay as they are
+            rows = fixed.columns(rows)
+            Y = Y if fixed.trend is None else Y - fixed.trend(rows)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
             new = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
-            self._model, self._stream = new.fitted(), new
+            self._fixed = fixed
+            self._model, self._stream = self._present(new), new
         except BaseException:
             stream.rollback()
             if getattr(self, "_stream", None) is stream:
-                self._model = stream.fitted()  # the old record is a view of arrays that moved
+                self._model = self._present(stream)  # the old record is a view of moved arrays
             raise
         self.path_ = getattr(self, "path_", None)
+
+    def _present(self, stream: Stream | ExactStream) -> FittedModel:
+        """Return the record of a stream, with what a fit before it has fixed."""
+        model, fixed = stream.fitted(), self._fixed
+        if fixed is None:
+            return model
+        return replace(model, columns=fixed.columns, trend=fixed.trend, link=fixed.link)
 
     def _stream_trees(self) -> int:
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
@@ -287,7 +424,7 @@ class MondrianEstimator(BaseEstimator):
     def _copy_with(self, model: FittedModel) -> Self:
         """Return a fitted copy of this estimator with another record."""
         other = copy.copy(self)
-        other._model, other._stream = model, None
+        other._model, other._stream, other._fixed = model, None, None
         return other
 
     def check(self) -> None:
@@ -296,9 +433,18 @@ class MondrianEstimator(BaseEstimator):
             raise ValueError("There is no fitted model.")
         if not isinstance(self._stream, Stream | ExactStream | None):
             raise ValueError("The stream is none.")
+        if not isinstance(self._fixed, Basis | None):
+            raise ValueError("What stays of a fit is none.")
+        if self._fixed is not None:
+            self._fixed.check(self._model.trees.n_dims, self._model.n_outputs)
         if not isinstance(self.path_, LifetimePath | None):
             raise ValueError("The path is none.")
-        check_columns(self, self._model.trees.n_dims)
+        encoder, n_dims = self._encoder, self._model.trees.n_dims
+        if isinstance(encoder, TableEncoder) and encoder.is_number_.size == n_dims:
+            n_dims = encoder.n_features_in_
+        elif encoder is not None:
+            raise ValueError("The encoder is that of another model.")
+        check_columns(self, n_dims)
         classes = getattr(self, "classes_", None)
         if classes is not None and not np.array_equal(np.unique(classes), classes):
             raise ValueError("The classes are not sorted.")
@@ -306,6 +452,11 @@ class MondrianEstimator(BaseEstimator):
     def _check_scores(self, n_scores: int) -> None:
         if self._model.n_outputs != n_scores:
             raise ValueError(f"The model has {self._model.n_outputs} scores, not {n_scores}.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__().copy()
@@ -318,4 +469,10 @@ class MondrianEstimator(BaseEstimator):
         super().__setstate__(state)
         stream = state.get("_stream")
         if stream is not None:
-            self._model = stream.fitted()
+            self._model = self._present(stream)
+
+
+def in_space_of_trees(model: FittedModel) -> FittedModel:
+    """Return the model as a function of rows that its columns were applied to, without a trend."""
+    columns = Columns.scaled(np.ones(model.trees.n_dims), model.relevance)
+    return replace(model, columns=columns, trend=None, spread=None, link=None)

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Means
@@ -30,6 +31,7 @@ class MondrianForest(MondrianEstimator):
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
+    _penalised = False
     # The features of another model, whose trees a fit keeps.
     _shared: MondrianFeatures | None = None
 
@@ -77,11 +79,11 @@ class MondrianForest(MondrianEstimator):
         rows: FloatArray,
         Y: FloatArray,
         weight: FloatArray | None,
-        columns: tuple[FloatArray, FloatArray],
+        columns: Columns,
         seed: int,
     ) -> None:
         """Choose the width, grow the trees on scaled rows and fit their leaves."""
-        rows = rows / columns[0]
+        rows = columns(rows)
         check_ranges(rows)
         shared = self._shared
         lifetime, alpha, path = choose_forest_width(
@@ -108,7 +110,7 @@ class MondrianForest(MondrianEstimator):
         b = np.average(Y, axis=0, weights=s) if self._centres else np.zeros(Y.shape[1])
         values = leaf_values(sums, b, alpha) / np.sqrt(trees.n_trees)
         model = FittedModel(
-            trees, levels, values, b, *columns, float(alpha), seed, np.empty(0), sums=sums
+            trees, levels, values, b, columns, float(alpha), seed, np.empty(0), sums=sums
         )
         self._set_fitted(model, path)
 

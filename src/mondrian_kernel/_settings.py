@@ -1,5 +1,18 @@
 """Every hand-picked number of the library, with its unit and the measurement behind it."""
 
+# --- Numbers that are accepted ------------------------------------------------------------------
+
+# Largest number of X and y, and one over the smallest range of a column. Squares, their sums over
+# rows and products with a penalty stay between the least and the largest number of 64 bits.
+LARGEST_NUMBER = 1e100
+# Largest weight of a row over the smallest one: the sum of the others keeps four digits. And the
+# largest weight, one over the smallest: beside the default penalties sums keep some digits.
+WEIGHT_RATIO = 1e12
+LARGEST_WEIGHT = 1e12
+# Smallest penalty over the sum of the weights of the rows: solutions are then off by 2e-4.
+LEAST_PENALTY = 1e-12
+
+
 # --- _trees: growth, extension, threads ---------------------------------------------------------
 
 # Lifetimes that stand for a distribution: equally likely quantiles. With 16 the kernel of a Gamma
@@ -60,9 +73,6 @@ ONE_FIT_PROBE_TOL = 1e-2  # their relative residual
 
 # Predictive variance.
 VARIANCE_RTOL = 1e-6  # relative error of a variance by conjugate gradients
-VARIANCE_SAMPLE_ROWS = 8000  # rows of the sample above VARIANCE_DENSE_SIZE, a factor of 512 MB
-VARIANCE_CHECK_ROWS = 2000  # rows outside the sample that correct it
-VARIANCE_ODDS = (1e-6, 1e2)  # bounds on the correction
 
 # Newton's method.
 NEWTON_PRODUCTS = 5000  # most products of one inner solve
@@ -160,34 +170,77 @@ MIXTURE_BYTES = 1e9  # of the factors that a mixture keeps
 
 # --- _model: scale, relevance, choice of the kernel, intervals ----------------------------------
 
-# Relevances of columns.
-RELEVANCE_ROWS = 1000  # rows in the sample; 600 to 2000 gave the same errors within noise
-RELEVANCE_PAIRS = 50_000_000  # rows² · columns; bounds the rows where there are many columns
-# Standard deviation of the logarithms of relevances before any row is seen; 0.2 to 0.8 were tried.
-# A prior of 1 where rows held out preferred it was tried too: over six data sets errors changed by
-# -2 to +4 % and by +0.6 % on average, so it was left out.
-RELEVANCE_PRIOR = 0.35
-RELEVANCE_STEPS = 20  # steps of descent
+# Columns: a monotone function of each, learnt with the exact kernel on random rows (see
+# _model/columns.py). Errors below are those of the exact kernel on 3000 rows of 15 data sets.
+# Rows to fit and rows to hold out in a step, fewest and most. They grow with the root of the number
+# of rows: nycflights_delay, 200 000 rows, error 0.752 with 600 rows a step, 0.743 with 2000.
+COLUMN_ROWS, COLUMN_MANY_ROWS = (600, 2000), 20_000
+COLUMN_PAIRS = 2e7  # rows² · columns of a step; bounds the rows where there are many columns
+COLUMN_STEPS = 60  # steps of descent; 40 to 80 gave the same errors
+COLUMN_RATE = 0.15  # change of a logarithm in a step
+COLUMN_WIDTHS = (0.25, 1.0, 4.0)  # lifetimes of the kernel, relative; each 4 times the one before
+# Standard deviation of log-relevances before any row is seen. 0.35, 0.7 and 1 were tried:
+# california 0.413, 0.386, 0.407; bike 0.254, 0.257, 0.260; concrete 0.197, 0.222, 0.231.
+COLUMN_PRIOR = 1.0
+COLUMN_RANK_PRIOR = 1.0  # the same for the logit of the share of ranks, around one half
+COLUMN_LEAST_ROWS = 20  # with fewer rows nothing is learnt
 # Where the descent begins: λ times the mean distance, and penalties, tried on a few rows.
-RELEVANCE_LIFETIMES, RELEVANCE_ALPHAS = (0.3, 1.0, 3.0), (1e-3, 1e-2, 1e-1, 1.0)
-RELEVANCE_START_ROWS = 300
-RELEVANCE_FLOOR = 1e-6  # share of the variance of y below which errors count as none
-LEAST_NOISE = 1e-9  # keeps a matrix of nearly equal rows definite
-RELEVANCE_DECIMALS = 2  # digits kept, so that rounding errors do not show
+COLUMN_START_LIFETIMES, COLUMN_START_ALPHAS = (0.3, 1.0, 3.0), (1e-2, 1e-1, 1.0)
+COLUMN_START_ROWS = 200
+COLUMN_LEAST_RELEVANCE = 1e-3  # of the mean; so that no scale becomes infinite
+COLUMN_DIGITS = 3  # digits kept, so that rounding errors do not show
+RANK_KNOTS = 256  # values of a column at which its distribution function is kept
+LEAST_ERROR = 1e-6  # share of the variance of y below which errors count as none
 
-WIDTH_HELD_OUT_SHARE = 0.25  # share of the rows held out to learn the weights of widths
-# Mixtures of widths: lifetimes in units of the best single one. A sixth lifetime, 8, was tried on
-# california: its weight was 0.03, and growing the trees to it took most of the time of the fit.
-LADDER = (0.25, 0.5, 1.0, 2.0, 4.0)
-WIDTH_ROWS, WIDTH_ROWS_HELD_OUT = 4000, 2000  # most rows that weights are learnt from
-WIDTH_TREES = 200  # most trees for that
-WIDTH_STEPS = 12  # values and gradients on the way; bounds the time, not measured otherwise
-WIDTH_GRADIENT_TOL, WIDTH_GRADIENT_STEPS = 3e-3, 100  # of each solve on the way
-WIDTH_LEAST_WEIGHT = 0.04  # share below which a lifetime is left out; narrow ones cost the most
-# What a mixture must gain over one width: 2 in n/2 · ln(error) is 0.2 % of the squared error at
-# 2000 rows held out, less than their noise.
-WIDTH_WORTH = 2.0
-LEAST_ERROR = 1e-9  # share of the variance of y below which errors count as none
+# Rows up to which equal ones are joined although they have no weights. Beyond, equal rows stay
+# apart, so that rows held out meet their copies as new rows do (wine_quality 0.669, joined 0.689).
+JOINED_ROWS = 1000
+
+# Relevances are raised to one of these powers, by the error of a few trees on all rows.
+METRIC_POWERS = (0.4, 0.7, 1.0)
+METRIC_TREES, METRIC_ROWS = 30, 30_000  # trees, and most rows for it
+METRIC_NOISE = (-2.0, 1.0, 4.0)  # logarithms of the weight of each level
+
+# Rows held out.
+FOLD_ALL_ROWS = 1000  # up to so many rows each is held out once, in five folds
+FOLD_SHARE = 0.15  # else the share of the rows in a part
+FOLD_ROWS = 1500  # rows held out in all, where three parts suffice for it
+FOLD_MOST_ROWS = 20_000  # rows of a part; the error then has a standard error of 0.5 %
+
+# Trend: kernel ridge regression on landmarks.
+TREND_LANDMARKS = 1024  # 512: kin8nm 0.346 instead of 0.313, pol 0.130 / 0.108
+TREND_ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+TREND_SAMPLE_ROWS, TREND_SAMPLE_LANDMARKS = 3000, 300  # to choose the kernel of the trend
+TREND_SMOOTH_SCALES = (0.5, 1.0, 2.0, 4.0)  # mean distance over the width of the Matérn kernel
+TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
+TREND_BLOCK = 2048  # rows at once: 16 MB of kernel
+LANDMARK_JITTER = 1e-6  # landmarks may be copies of each other
+
+# Trees of a model that learns its widths.
+LEVEL_RATIO = 3.0  # each lifetime is so many times the one before
+LEVEL_COUNT = 3  # lifetimes; wider cells than these are left to the trend
+# Cells of a tree at the last lifetime: a quarter of the rows, up to so many; beyond, a share.
+LEVEL_CELLS_SHARE, LEVEL_CELLS, LEVEL_CELLS_LARGE = 0.25, 4096, 1 / 16
+# Logarithms of the weight of the narrowest cells, and how fast wider ones lose weight.
+LEVEL_NOISE, LEVEL_SLOPES = (-4.0, -1.5, 1.0, 3.5, 6.0), (0.0, 1.5, 3.0)
+LEVEL_TREES = 64  # trees with which the weights are chosen
+LEVEL_ROWS, LEVEL_ROWS_SHARE = 8000, 1 / 8  # rows for it; the weights belong to the function
+LEVEL_TOL, LEVEL_STEPS = 1e-2, 120  # of conjugate gradients for many fits at once
+LEVEL_OUTPUTS = 3  # random combinations of the outputs by which weights are chosen
+LEVEL_PAIRS = 4_000_000  # rows times trees of a fit
+LEVEL_BYTES = 6e8  # of the trees of a fit; bounds the cells where there are many columns
+LEVEL_TREES_LEAST, LEVEL_TREES_MOST = 100, 300
+
+# Spread of the errors.
+SPREAD_WEIGHTS = (0.01, 0.03, 0.1, 0.3, 1.0)  # variance of ln|e| to be learnt, over its noise
+SPREAD_FOLDS = 2  # parts of the rows held out; each has a scale learnt from the others
+SPREAD_FLOOR = 1e-3  # errors below this share of their root mean square count as that
+RANGE_SHARE = 0.01  # share of rows with the very lowest (highest) y that makes it an end
+RANGE_ROWS = 200  # fewer rows show no end: two equal ones would be more than the share
+
+# Probabilities from scores of a regression.
+LINK_FLOOR = 1e-3  # shares below this count as this
+LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
 # Relative duality gap at which the fit of a classifier stops. Picked, not measured.
 CLASSIFIER_TOL = 1e-4
@@ -209,9 +262,8 @@ RUNGS_ABOVE = 2
 STREAM_WINDOW = 1024
 # Rows from which scale and first widths are taken, a power of 4.
 WARM_UP = 1024
-# Rows after which the relevance of columns is learnt, and how many of them are used for it.
+# Rows after which the relevance of columns is learnt.
 RELEVANCE_AT = 4096
-STREAM_RELEVANCE_ROWS = 400
 # Last rows of a stream whose errors set the error bars.
 RECENT_ROWS = 1024
 # Prior variance of a stream's intercept, in the units of its penalty: next to no prior.
@@ -227,7 +279,12 @@ EXACT_CHANGE = 1.25
 EXACT_DRIFT = 1e-12
 
 
-# --- faces: features, baselines, partition, plotting, persistence -------------------------------
+# --- faces: features, encoder, baselines, partition, plotting, persistence ----------------------
+
+# Categories of a column up to which each gets a column of its own; the cost of trees grows with
+# each. And folds of the rows that means of y, for columns with more, are cross-fitted in.
+MAX_CATEGORIES = 50
+TARGET_FOLDS = 5
 
 # Bytes. A partition of a box that is expected to need more memory is refused before it starts: at
 # two columns this is 8.4 million cells, more than any picture or test uses.
@@ -270,25 +327,17 @@ CLASS_SAMPLE_ROWS = 10_000  # rows that are fetched to choose the width of a cla
 HEADER_BYTES = 2**20  # bytes read to find the header; a header of 10 000 long names has less
 NAMES_IN_ERRORS = 12  # column names that an error lists; they fit on two lines
 EXACT_DIGITS = 40  # digits of whole numbers kept in categories; 128-bit identifiers have 39
-MAX_CATEGORIES = 50  # encoded columns of a text column; the kernel's cost grows with each
 
 # Fits of tables.
 COVERAGE = 0.9  # coverage of the intervals that are measured and reported
-# Rows that are fitted at once. The error bars of a regression need a matrix of this size: 512 MB.
-ROWS_AT_ONCE = {"regression": 8000, "classification": 50_000}
-TABLE_TREES = (100, 400)  # fewest and most trees of a fit of more rows than that
-STREAM_WORK = 100_000_000  # rows times trees of such a fit; time is in proportion, some minutes
-STREAM_BOX_BYTES = 5e8  # bytes for the boxes of all cells of such a fit
 LEARN_BLOCK_ROWS = 5000  # rows between two reports of progress while learning
 PREDICT_BLOCK_ROWS = 2000  # rows predicted at once; 1000 trees then need 30 MB
 
 # Commands.
 PATH_TREES = 350  # trees of the command "path", as in the paper
 PATH_ROWS = 4000  # rows of the command "path"; the dense solver takes about a minute
-DEMO_LIFETIME = 5.0  # true lifetime of the demo's function
-DEMO_NOISE = 0.1  # standard deviation of its noise; the function's is 1
-DEMO_COLUMNS = 2  # so that the report shows the plane
-DEMO_ROWS = 1000  # rows to learn from, and as many to test; the demo takes some seconds
+DEMO_ROWS = 2000  # rows to learn from, and as many to test; the exact kernel then takes 3 s
+DEMO_COMPILE_ROWS = 300  # rows fitted once before the clock starts, to compile
 PROGRESS_WIDTH = 24  # characters of the progress bar
 PROGRESS_SECONDS = 0.5  # seconds between two drawings of it
 PIPE_BYTES = 2**16  # bytes written to a pipe at once; the size of a pipe on Linux
@@ -307,9 +356,6 @@ CLASS_TEST_ROWS = 1000  # test rows counted at each position of the slider, clas
 CLASSES_SHOWN = 12  # lines of the confusion matrix, and colours that can be told apart
 PROBABILITY_BINS = 10  # bins of the reliability figure
 BARS_SHOWN = 80  # intervals drawn
-# Rows up to which exact error bars are made (see PredictiveVariance); above, a row costs more.
-INTERVAL_ROWS_DENSE = 1000  # test rows with intervals up to that size
-INTERVAL_ROWS = 50  # test rows with intervals above it, each solved with a factor of 8000 rows
 COVERAGE_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages asked for; holds COVERAGE
 SHUFFLES = 3  # times that each column is shuffled
 SHUFFLE_PREDICTIONS = 30_000  # predictions for all shuffles of all columns

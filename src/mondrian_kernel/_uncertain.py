@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars
+from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._typing import FloatArray
@@ -33,12 +34,12 @@ class UncertainRegressor(MondrianEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows.
         return_std : bool, default=False
-            Also return the standard deviation of a new y at each row: the uncertainty about the
-            function, :math:`\sigma^2 v(x)`, and the noise, :math:`\sigma^2 \alpha`. Far from the
-            data it grows to that of the prior. Where rows and cells are both above 10 000, v is
-            estimated from 8000 of the rows.
+            Also return the standard deviation of a new y at each row: the local scale of errors
+            of rows that were held out. Far from the data it grows to the standard deviation of y.
         return_cov : bool, default=False
-            Also return the joint covariance of new y at the rows.
+            Also return the joint covariance of new y at the rows, that of the Gaussian process
+            with the kernel of the trees and constant noise. It needs a factor of the fitted rows
+            and is meant for some thousand of them.
 
         Returns
         -------
@@ -57,42 +58,95 @@ class UncertainRegressor(MondrianEstimator):
                 return mixture.mean_std(X)
             return mixture.mean_cov(X) if return_cov else mixture.mean(X)
         rows, model = self._check_new(X), self._fitted()
-        mean = self._shaped(model.scores(rows, self.n_jobs))
         if return_std:
-            Phi = model.features(rows, self.n_jobs)
-            return mean, self._shaped(self._error_bars().std(Phi, model))
+            mean, scale, spread = self._scores_and_scale(rows)
+            return self._shaped(mean), self._shaped(scale * spread.unit_deviation)
+        mean = self._shaped(model.scores(rows, self.n_jobs))
         if return_cov:
             cov = self._error_bars().variance.covariance(model.features(rows, self.n_jobs))
             cov.flat[:: cov.shape[0] + 1] += model.alpha
             return mean, self._shaped(cov[:, :, None] * model.signal)
         return mean
 
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> FloatArray:
-        """Interval for a new y at each row, calibrated by leaving rows out.
+    def predict_interval(
+        self, X: ArrayLike, coverage: float | ArrayLike = 0.9, *, clip: bool = True
+    ) -> FloatArray:
+        """Interval for a new y at each row, calibrated on rows that were held out.
 
-        The half-width is the predictive standard deviation times a quantile of the rows' own
-        leave-one-out errors in units of theirs, so that it holds for errors that are not normal.
+        Both ends are the prediction plus the local scale of the errors times a quantile of errors
+        of rows held out, in units of their own scale. Each end has its own quantile, so intervals
+        are skewed where the errors are.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
-        coverage : float, default=0.9
+        coverage : float or array-like of shape (n_coverages,), default=0.9
             Share of new targets to be inside, between 0 and 1.
+        clip : bool, default=True
+            Whether intervals end where y does: at 0 if no target of the fit was negative (or none
+            was positive), and at the lowest or highest target if at least 1 % of the rows have it.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
-            Lower and upper end.
+            Lower and upper end. With several coverages, (n_coverages, ...) of these.
         """
+        asked = np.asarray(coverage, dtype=np.float64)
+        shares = _check_shares(asked, "coverage")
+        tails = 0.5 * (1.0 - shares)
+        ends = self._quantiles(X, np.concatenate([tails, 1.0 - tails]), clip)
+        both = np.stack([ends[: shares.size], ends[shares.size :]], axis=2)
+        return both if asked.ndim else both[0]
+
+    def predict_quantiles(
+        self, X: ArrayLike, quantiles: ArrayLike = (0.05, 0.5, 0.95), *, clip: bool = True
+    ) -> FloatArray:
+        """Quantiles of a new y at each row. They never cross.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+            Shares of new targets to lie below, between 0 and 1.
+        clip : bool, default=True
+            As in :meth:`predict_interval`.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_quantiles) or (n_samples, n_quantiles, n_outputs)
+            Quantiles.
+        """
+        shares = _check_shares(np.asarray(quantiles, dtype=np.float64), "quantiles")
+        return np.moveaxis(self._quantiles(X, shares, clip), 0, 1)
+
+    def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
+        """Return quantiles of new y, (Q, n) or (Q, n, K)."""
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
-        mean, std = self.predict(X, return_std=True)
-        sigma = np.sqrt(self._fitted().signal)  # the unit of the errors' deviations
-        factor = self._error_bars().quantile(coverage) / np.where(sigma > 0, sigma, 1.0)
-        half = std * self._shaped(factor)
-        return np.stack([mean - half, mean + half], axis=1)
+        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        if mixture is not None:
+            mean, scale = (part[..., None] for part in mixture.mean_std(X))
+            mean, scale = (part[..., 0] if part.ndim == 3 else part for part in (mean, scale))
+            spread = self._fitted().spread
+            assert spread is not None
+            scale = scale / spread.unit_deviation
+        else:
+            mean, scale, spread = self._scores_and_scale(self._check_new(X))
+        values = mean + scale * spread.quantiles(shares)[:, None]
+        if clip:
+            values = np.clip(values, spread.lowest, spread.highest)
+        return self._shaped(values)
+
+    def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
+        """Return predictions, the scale of their errors, (n, K) each, and the spread."""
+        model = self._fitted()
+        if model.spread is not None:
+            return *model.scores_and_scale(rows, self.n_jobs), model.spread
+        # A stream: its posterior deviation, and its last errors or those of rows left out.
+        bars = self._error_bars()
+        std = bars.std(model.features(rows, self.n_jobs), model)
+        return model.scores(rows, self.n_jobs), std, bars.spread(model.signal)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draw targets at rows from the joint predictive distribution.
@@ -157,3 +211,10 @@ class UncertainRegressor(MondrianEstimator):
         state = super().__getstate__()
         state["_bars"] = None  # computed again when asked for
         return state
+
+
+def _check_shares(shares: FloatArray, name: str) -> FloatArray:
+    """Return numbers between 0 and 1 as a vector."""
+    if shares.ndim > 1 or shares.size == 0 or not ((shares > 0) & (shares < 1)).all():
+        raise ValueError(f"{name} must lie between 0 and 1, got {shares.tolist()}.")
+    return np.atleast_1d(shares)

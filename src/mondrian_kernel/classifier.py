@@ -1,15 +1,17 @@
-"""Classification with the Mondrian kernel: width chosen on the lifetime path of the loss."""
+"""Classification with the Mondrian kernel: widths learnt from the data, with probabilities."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator, shared_docs
 from mondrian_kernel._linear.classes import (
@@ -20,53 +22,66 @@ from mondrian_kernel._linear.classes import (
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
 from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.kernel_fit import fit_kernel
+from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._online.learners import Filter
-from mondrian_kernel._path.checks import check_weights, join_equal
+from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
-from mondrian_kernel._path.driver import Verbose
+from mondrian_kernel._path.driver import Stages, Verbose
+from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import CLASSIFIER_TOL
-from mondrian_kernel._trees.checks import check_ranges, draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
-    if model.loss != "log_loss":
+    if model.loss not in ("auto", "log_loss"):
         raise AttributeError(
-            f"Scores of loss={model.loss!r} are not log-odds: predict_proba needs "
-            "loss='log_loss'. Or wrap the model in CalibratedClassifierCV."
+            f"Scores of loss={model.loss!r} are not log-odds: predict_proba needs loss='auto' or "
+            "'log_loss'. Or wrap the model in CalibratedClassifierCV."
         )
     return True
 
 
 @shared_docs
 class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
-    r"""Classification with the Mondrian kernel, an approximation to the Laplace kernel.
+    r"""Kernel classification whose columns, widths and noise are learnt from the data.
+
+    By default the scores S of the classes are those of a regression of ±1, as
+    :class:`MondrianKernelRegressor` fits it: a trend, and trees for the rest. Probabilities are
+
+    .. math:: p_k(x) \propto \exp(a \ln \max(S_k(x), \varepsilon) + b_k)
+
+    with the factor a and the shifts b fitted to rows that were held out. With another ``loss`` or a
+    number as ``lifetime`` the model is linear in the features of one Laplace kernel,
 
     .. math::
         f(x) = b + W^\top \phi_\lambda(x), \qquad
         \min_{W, b} \sum_i s_i \, \ell(y_i, f(x_i)) + \alpha \lVert W \rVert^2
 
-    The width 1/λ and the penalty α are chosen on the lifetime path, by the mean loss ℓ of rows
-    held out; then all rows are fitted.
-
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        columns, or "auto" to choose it.
+    lifetime : float, "auto" or "path", default="auto"
+        "auto" learns several lifetimes and their weights, unless ``alpha`` or ``loss`` is given. A
+        number is the lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on
+        the scaled columns. "path" chooses one lifetime by the mean loss ℓ of rows held out.
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, ``1 / (2 * C)`` of :class:`sklearn.svm.SVC` or
         :class:`sklearn.linear_model.LogisticRegression`; or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
-        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
-        "auto" takes 1000, or as many as 150 million triples of a row, a tree and a class (of more
-        than two) and 1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
-    loss : {"log_loss", "hinge", "squared"}, default="log_loss"
-        Loss ℓ: logistic, with a softmax for many classes; or that of a support vector machine; or
-        the squared distance to ±1. The last two have one score for each class against the rest.
+        Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
+        100 and 300. Where one lifetime is used it takes 1000, or as many as 150 million triples of
+        a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
+        stream without a fit has 100.
+    loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"
+        "auto" is the squared loss with calibrated probabilities where lifetimes are learnt, and
+        "log_loss" else. "log_loss" is logistic, with a softmax for many classes; "hinge" is that of
+        a support vector machine; "squared" the squared distance to ±1. The last two have one score
+        for each class against the rest.
     class_weight : dict, "balanced" or None, default=None
         Factor of the weights of each class; "balanced" gives all classes the same total.
     <scale>
@@ -98,7 +113,11 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianEstimator._parameter_constraints,
-        "loss": [StrOptions(set(LOSSES))],
+        "lifetime": [
+            *MondrianEstimator._parameter_constraints["lifetime"],
+            StrOptions({"path"}),
+        ],
+        "loss": [StrOptions({"auto", *LOSSES})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
@@ -108,10 +127,11 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         alpha: float | str = "auto",
         n_estimators: int | str = "auto",
         *,
-        loss: str = "log_loss",
+        loss: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
         relevance: str = "auto",
+        categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -124,12 +144,13 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self.class_weight = class_weight
         self.scale = scale
         self.relevance = relevance
+        self.categorical_features = categorical_features
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianKernelClassifier:
@@ -138,7 +159,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, finite.
+            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
         y : array-like of shape (n_samples,)
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -151,22 +172,78 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)
-        shape, seed = rows.shape, draw_seed(self.random_state)
-        scale, relevance = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
-        rows = rows / scale
+        seed = draw_seed(self.random_state)
+        learnt = self.lifetime == self.alpha == self.loss == "auto"
+        stages = Stages(self.verbose if learnt else 0, 5)
+        metric = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
+        if self.class_weight is not None:
+            weight = weigh_classes(self.class_weight, classes, labels, weight)
+        path = None
+        stages.done("columns")
+        if learnt:
+            rows, column, weight = in_fixed_order(rows, labels[:, None], weight)
+            labels = column[:, 0]
+            model = self._fit_scores(rows, labels, classes.size, weight, seed, metric, stages)
+        else:
+            if weight is None:
+                weight = np.ones(labels.size)
+            model, path = self._fit_loss(rows, labels, classes.size, weight, seed, metric.columns)
+        self._set_fitted(model, path)
+        self.classes_ = classes
+        return self
+
+    def _fit_scores(
+        self,
+        rows: FloatArray,
+        labels: NDArray[np.intp],
+        n_classes: int,
+        weight: FloatArray | None,
+        seed: int,
+        metric: Metric,
+        stages: Stages,
+    ) -> FittedModel:
+        """Return a regression of ±1 and the link of its scores to log-odds."""
+        fit = fit_kernel(
+            rows,
+            encode(labels, n_classes, "squared"),
+            weight,
+            seed,
+            metric,
+            n_estimators=self.n_estimators,
+            max_cells=self.max_cells,
+            n_jobs=self.n_jobs,
+            stages=stages,
+        )
+        s = np.ones(labels.size) if weight is None else weight
+        link = fit_link(fit.predictions, labels[fit.rows], s[fit.rows], n_classes)
+        P = probabilities(log_odds(fit.predictions, link))
+        own = np.sort(P[np.arange(fit.rows.size), labels[fit.rows]]) if fit.rows.size else None
+        return replace(fit.model, link=link, calibration=own, signal=np.empty(0))
+
+    def _fit_loss(
+        self,
+        rows: FloatArray,
+        labels: NDArray[np.intp],
+        n_classes: int,
+        weight: FloatArray,
+        seed: int,
+        columns: Columns,
+    ) -> tuple[FittedModel, LifetimePath | None]:
+        """Return a linear model of one lifetime, and the path that it was chosen on."""
+        loss, shape = self._loss, rows.shape
+        rows = columns(rows)
         check_ranges(rows)
-        weight = weigh_classes(self.class_weight, classes, labels, weight)
         # Equal rows must not be both fitted and held out; and a row of weight 2 is two rows.
         first, weight = join_equal(rows, labels[:, None], weight)
         rows, labels = rows[first], labels[first]
         lifetime, alpha, path = choose_loss_width(
             rows,
             labels,
-            classes.size,
-            self.loss,
+            n_classes,
+            loss,
             weight,
             seed,
-            lifetime=self.lifetime,
+            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
             alpha=self.alpha,
             n_estimators=self.n_estimators,
             n_jobs=self.n_jobs,
@@ -177,24 +254,23 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
             shape,
             self.max_cells,
             partial(cells_of_trees, rows, lifetime, seed),
-            classes.size,
+            n_classes,
         )
         trees, leaf = grow_trees(rows, lifetime, n_trees, seed, self.max_cells, self.n_jobs)
         levels = Levels.of(trees, np.array([trees.lifetime]))
-        known = TrainingRows(leaf, encode(labels, classes.size, self.loss), weight)
+        known = TrainingRows(leaf, encode(labels, n_classes, loss), weight)
         # The weights of the rows belong to the losses, not to the features.
         operator = fitted_operator(
             trees, levels, known, self.n_jobs, points=rows, centre=False, weighted=False
         )
-        fit = minimise(
-            operator, known.Y, self.loss, alpha, sample_weight=weight, tol=CLASSIFIER_TOL
-        )
-        model = FittedModel(
-            trees, levels, fit.W, fit.b, scale, relevance, float(alpha), seed, np.empty(0)
-        )
-        self._set_fitted(model, path)
-        self.classes_ = classes
-        return self
+        fit = minimise(operator, known.Y, loss, alpha, sample_weight=weight, tol=CLASSIFIER_TOL)
+        model = FittedModel(trees, levels, fit.W, fit.b, columns, float(alpha), seed, np.empty(0))
+        return model, path
+
+    @property
+    def _loss(self) -> str:
+        """Loss of the linear model, where it is not given."""
+        return "log_loss" if self.loss == "auto" else self.loss
 
     def partial_fit(
         self,
@@ -232,15 +308,21 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
         weight = check_weights(sample_weight, rows)
         weight = stream_class_weight(self.class_weight, known, labels, weight)
-        self._learn(rows, encode(labels, known.size, self.loss), weight)
+        self._learn(rows, encode(labels, known.size, self._stream_loss), weight)
         self.classes_ = known
         return self
 
     def _blank_learner(self, n_outputs: int) -> Filter:
-        return Filter(n_outputs, self.loss, self._stream_alpha)
+        return Filter(n_outputs, self._stream_loss, self._stream_alpha)
 
     def _continuing_learner(self, model: FittedModel) -> Filter:
-        return Filter.after(model, self.loss)
+        return Filter.after(model, self._stream_loss)
+
+    @property
+    def _stream_loss(self) -> str:
+        """Loss that a stream follows: that of the fit before it, if any."""
+        fitted = getattr(self, "_model", None)
+        return "squared" if fitted is not None and fitted.link is not None else self._loss
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -303,11 +385,45 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         """
         return probabilities(self._scores(X))
 
+    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Return the classes that are not unlikely, for each row.
+
+        A class is in the set if its probability is at least the threshold that ``coverage`` of the
+        rows held out reach with their true class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.9
+            Share of new rows whose class is to be in the set, between 0 and 1.
+
+        Returns
+        -------
+        member : ndarray of bool, of shape (n_samples, n_classes)
+            Whether a class is in the set, in the order of ``classes_``. The likeliest class always
+            is.
+        """
+        check_is_fitted(self)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
+        calibration = self._fitted().calibration
+        if calibration is None:
+            raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
+        P = self.predict_proba(X)
+        n = calibration.size
+        allowed = int(np.floor((1.0 - coverage) * (n + 1)))  # rows held out that may be missed
+        threshold = calibration[allowed - 1] if allowed >= 1 else 0.0
+        member: NDArray[np.bool_] = np.maximum(threshold, 0.0) <= P
+        member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
+        return member
+
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
         self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        rows = self._check_new(X)
-        return self._fitted().scores(rows, self.n_jobs)
+        rows, model = self._check_new(X), self._fitted()
+        S = model.scores(rows, self.n_jobs)
+        return S if model.link is None else log_odds(S, model.link)

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._trees.checks import (
+    all_or_nothing,
     check_budget,
     check_columns,
     check_more_ranges,
@@ -205,7 +206,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         leaf = self._grow(X)
         return self.levels_.features(leaf, None)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def _grow(self, X: ArrayLike) -> IntArray:
         """Grow the trees and return the leaf of each row in each tree."""
         rows = check_rows(self, X, reset=True)
@@ -398,6 +399,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other = Phi if Y is None else self.transform(Y)
         K: NDArray[np.float64] = (Phi @ other.T).toarray()
         return K
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "trees_")
 
     @property
     def _n_features_out(self) -> int:

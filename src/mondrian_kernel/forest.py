@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from mondrian_kernel._base import shared_docs
@@ -19,7 +19,7 @@ from mondrian_kernel._linear.classes import (
 )
 from mondrian_kernel._path.checks import check_weights
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._typing import FloatArray
 
 
@@ -84,6 +84,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         fit_intercept: bool = True,
         scale: Any = "std",
         relevance: str = "auto",
+        categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -95,6 +96,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         self.fit_intercept = fit_intercept
         self.scale = scale
         self.relevance = relevance
+        self.categorical_features = categorical_features
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -104,7 +106,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
     def _centres(self) -> bool:
         return self.fit_intercept
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianForestRegressor:
@@ -113,7 +115,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, finite.
+            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -129,7 +131,8 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         seed = draw_seed(self.random_state)
-        self._fit_leaves(rows, Y, weight, self._learn_columns(rows, Y, weight, seed), seed)
+        columns = self._learn_columns(rows, Y, weight, seed).columns
+        self._fit_leaves(rows, Y, weight, columns, seed)
         self._one_output = targets.ndim == 1
         return self
 
@@ -262,6 +265,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
         relevance: str = "auto",
+        categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -273,12 +277,13 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         self.class_weight = class_weight
         self.scale = scale
         self.relevance = relevance
+        self.categorical_features = categorical_features
         self.max_cells = max_cells
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianForestClassifier:
@@ -287,7 +292,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, finite.
+            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
         y : array-like of shape (n_samples,)
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -301,7 +306,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)
         seed, one_hot = draw_seed(self.random_state), np.eye(classes.size)[labels]
-        columns = self._learn_columns(rows, one_hot, weight, seed)
+        columns = self._learn_columns(rows, one_hot, weight, seed).columns
         weight = weigh_classes(self.class_weight, classes, labels, weight)
         self._fit_leaves(rows, one_hot, weight, columns, seed)
         self.classes_ = classes

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_scalar
 
-from mondrian_kernel._linear.losses import check_loss
 from mondrian_kernel._path.checks import (
     check_alphas,
     check_lifetimes,
@@ -29,8 +26,14 @@ from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import ridge_path
 from mondrian_kernel._path.sgd_path import gradient_path
-from mondrian_kernel._settings import EVERY_CUT_ALPHA
-from mondrian_kernel._trees.checks import check_rows, draw_seed
+from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
+from mondrian_kernel._trees.checks import (
+    check_magnitudes,
+    check_penalty,
+    check_rows,
+    draw_seed,
+    naming,
+)
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
@@ -140,13 +143,28 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
-    check_loss(loss)
-    check_options(criterion, solver, validation, max_lifetime, n_lifetimes, tol)
+    check_options(
+        "lifetime_path",
+        features=features,
+        max_lifetime=max_lifetime,
+        n_lifetimes=n_lifetimes,
+        loss=loss,
+        criterion=criterion,
+        validation=validation,
+        solver=solver,
+        tol=tol,
+        fit_intercept=fit_intercept,
+        callback=callback,
+    )
+    end = None if max_lifetime is None else float(max_lifetime)
     grid = None if loss != "squared" and alphas is None else check_alphas(alphas)
+    checker = features_checker(n_estimators, random_state, n_jobs)
     if loss != "squared":
         if features is not None or not fit_intercept or solver != "auto":
             raise ValueError("features, fit_intercept=False and solver are for loss='squared'.")
-        data = class_rows(X, y, validation, sample_weight, n_estimators, random_state)
+        data = class_rows(X, y, validation, sample_weight, checker)
+        if grid is not None:
+            check_penalty(grid[0], data.labels.size if data.weight is None else data.weight.sum())
         return loss_path(
             data.rows,
             data.labels,
@@ -156,7 +174,7 @@ def lifetime_path(
             max_rows=data.rows.shape[0],
             parts=data.parts,
             n_lifetimes=n_lifetimes,
-            max_lifetime=max_lifetime,
+            max_lifetime=end,
             lifetimes=None if lifetimes is None else check_lifetimes(lifetimes),
             alphas=grid,
             sample_weight=data.weight,
@@ -164,15 +182,16 @@ def lifetime_path(
             n_jobs=n_jobs,
             callback=callback,
         )
-    checker = features_checker(n_estimators, random_state, n_jobs)
     rows = check_rows(checker, X, reset=True)
+    check_magnitudes(rows, "X", least=1.0 / LARGEST_NUMBER)
     Y = check_targets(y, rows)
     rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
+    assert grid is not None
+    check_penalty(grid[0], rows.shape[0] if weight is None else weight.sum())
     held_out = held_out_rows(checker, validation, Y.shape[1])
     wanted = None if lifetimes is None else check_lifetimes(lifetimes)
-    assert grid is not None
     seed = draw_seed(random_state)
-    grown, budget, max_lifetime = trees_of(features, rows, n_estimators, seed, n_jobs, max_lifetime)
+    grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
     return ridge_path(
         grown,
         Y.copy(),
@@ -181,7 +200,7 @@ def lifetime_path(
         alphas=grid,
         criterion=criterion,
         held_out=held_out,
-        max_lifetime=max_lifetime,
+        max_lifetime=end,
         n_lifetimes=n_lifetimes,
         lifetimes=wanted,
         solver=solver,
@@ -265,20 +284,30 @@ def every_cut_path(
     >>> bool(np.all(np.diff(path.n_cells) == 1))
     True
     """
-    check_options(criterion, "auto", validation, max_lifetime, 1, 1.0)
+    check_options(
+        "every_cut_path",
+        features=features,
+        max_lifetime=max_lifetime,
+        criterion=criterion,
+        validation=validation,
+        fit_intercept=fit_intercept,
+        callback=callback,
+    )
     if max_lifetime is None and features is None:
         raise ValueError("every_cut_path needs max_lifetime, or features that are fitted.")
     if max_lifetime is not None and features is not None:
         raise ValueError("every_cut_path goes through all cuts of features: drop max_lifetime.")
+    end = None if max_lifetime is None else float(max_lifetime)
     if np.ndim(y) > 1:
         raise ValueError("every_cut_path takes one target; fit the columns of y apart.")
     grid = check_alphas([EVERY_CUT_ALPHA] if alphas is None else alphas)
     checker = features_checker(n_estimators, random_state, n_jobs)
     rows = check_rows(checker, X, reset=True)
     Y = check_targets(y, rows)
+    check_penalty(grid[0], rows.shape[0])
     held_out = held_out_rows(checker, validation, 1)
     seed = draw_seed(random_state)
-    grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, max_lifetime)
+    grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
     assert end is not None
     end = advance(grown, end, budget)
     trees, leaf = grown.freeze(end)
@@ -369,13 +398,18 @@ def sgd_path(
     >>> bool(np.mean(path.predict(X) == y) > 0.9)
     True
     """
-    check_loss(loss)
-    if not 0 < alpha < np.inf:
-        raise ValueError(f"alpha must be positive and finite, got {alpha}.")
-    if not max_lifetime > 0:
-        raise ValueError(f"max_lifetime must be positive, got {max_lifetime}.")
-    check_scalar(n_lifetimes, "n_lifetimes", Integral, min_val=1)
-    check_scalar(passes, "passes", Integral, min_val=1)
+    check_options(
+        "sgd_path",
+        loss=loss,
+        alpha=alpha,
+        max_lifetime=max_lifetime,
+        n_lifetimes=n_lifetimes,
+        passes=passes,
+        validation=validation,
+        callback=callback,
+    )
+    with naming("max_lifetime"):
+        end = float(max_lifetime)
     checker = features_checker(n_estimators, random_state, n_jobs)
     rows = check_rows(checker, X, reset=True)
     Y, classes = loss_targets(loss, y, rows)
@@ -388,7 +422,7 @@ def sgd_path(
         classes,
         loss=loss,
         alpha=float(alpha),
-        max_lifetime=float(max_lifetime),
+        max_lifetime=end,
         n_estimators=n_estimators,
         n_lifetimes=n_lifetimes,
         passes=passes,

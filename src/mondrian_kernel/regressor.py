@@ -1,69 +1,84 @@
-"""Regression with the Mondrian kernel: width chosen on the lifetime path, with error bars."""
+"""Regression with the Mondrian kernel: widths learnt from the data, with error bars."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._base import MondrianEstimator, in_space_of_trees, shared_docs
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.kernel_fit import fit_kernel, with_spread
 from mondrian_kernel._model.ridge_model import (
     fit_ridge,
     log_marginal_likelihood,
     unfitted_ridge,
 )
-from mondrian_kernel._model.widths import Widths, learn_widths
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, join_copies
+from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_copies
 from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
-from mondrian_kernel._path.driver import Verbose
+from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.mixture import WidthMixture
 from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
-from mondrian_kernel._trees.checks import check_ranges, draw_seed
-from mondrian_kernel._trees.levels import Levels, grow_trees, reached_levels
+from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
+from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel._uncertain import UncertainRegressor
 
 
+class Widths(NamedTuple):
+    """Lifetimes, their weights of sum 1, and the penalty that goes with them."""
+
+    lifetimes: FloatArray
+    weights: FloatArray
+    alpha: float
+
+
 @shared_docs
 class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegressor):
-    r"""Ridge regression with the Mondrian kernel, an approximation to the Laplace kernel.
+    r"""Kernel regression whose columns, widths and noise are learnt from the data.
 
     .. math::
-        \hat f(x) = b + w^\top \phi_\lambda(x), \qquad
-        \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
+        \hat f(x) = g(x) + \sum_l \sqrt{w_l} \, W_l^\top \phi_{\lambda_l}(t(x))
 
-    The width 1/λ and the penalty α are chosen on the lifetime path, where one set of trees gives
-    every width.
+    Each column goes through a learnt monotone function t. A trend g, kernel ridge regression on
+    some hundred landmarks, carries what is smooth. Cells of Mondrian trees at several lifetimes λ,
+    random features of the kernel :math:`\sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)`,
+    carry the rest. With a number as ``lifetime`` the model is the paper's: ridge regression on the
+    features of one Laplace kernel, on scaled columns, without a trend,
+
+    .. math::
+        \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
 
     Parameters
     ----------
-    lifetime : float, "auto", "mixture" or "average", default="auto"
-        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        columns. "auto" chooses one. "mixture" learns the weights of up to five lifetimes around
-        it, :math:`\sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)`, and keeps one where a
-        mixture is no better. "average" averages the predictions of all lifetimes that the data
-        leave likely (see ``posterior_``), at the price of a fit for each.
+    lifetime : float, "auto", "path" or "average", default="auto"
+        "auto" learns several lifetimes and their weights, unless ``alpha`` is a number. A number is
+        the lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
+        columns. "path" chooses one lifetime on the lifetime path, as the paper does. "average"
+        averages the predictions of all lifetimes that the data leave likely (see ``posterior_``),
+        at the price of a fit for each.
     alpha : float or "auto", default="auto"
-        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it.
+        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it. A penalty goes
+        with one lifetime: if that is "auto", it is chosen on the path.
     n_estimators : int or "auto", default="auto"
-        Number of trees M. More trees come closer to the exact kernel, at a cost in proportion.
-        "auto" takes 4000, or as many as 30 million pairs of a row and a tree and 1.2 GB of boxes
-        allow, but at least 100. A stream without a fit has 100.
+        Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
+        100 and 300. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
+        1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides between widths. "loo" is the leave-one-out error; above 2000 rows, where it
-        is not exact, the error on a fifth of the rows held out. "holdout" is that error for any
+        What decides on the lifetime path. "loo" is the leave-one-out error; above 2000 rows, where
+        it is not exact, the error on a fifth of the rows held out. "holdout" is that error for any
         number of rows. The others are marginal likelihoods, which always decide where
         ``lifetime="average"``.
     <scale>
@@ -105,7 +120,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         **MondrianEstimator._parameter_constraints,
         "lifetime": [
             *MondrianEstimator._parameter_constraints["lifetime"],
-            StrOptions({"average", "mixture"}),
+            StrOptions({"average", "path"}),
         ],
         "criterion": [StrOptions(set(CRITERIA))],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
@@ -120,6 +135,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         criterion: str = "loo",
         scale: Any = "std",
         relevance: str = "auto",
+        categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
         solver: str = "auto",
         random_state: Any = None,
@@ -132,13 +148,14 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         self.criterion = criterion
         self.scale = scale
         self.relevance = relevance
+        self.categorical_features = categorical_features
         self.max_cells = max_cells
         self.solver = solver
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> MondrianKernelRegressor:
@@ -147,7 +164,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, finite.
+            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -164,8 +181,46 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         )
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         seed = draw_seed(self.random_state)
-        scale, relevance = self._learn_columns(rows, Y, weight, seed)
-        rows = rows / scale
+        std = Y.std(axis=0)
+        stages = Stages(self.verbose if self.lifetime == self.alpha == "auto" else 0, 6)
+        metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
+        stages.done("columns")
+        mixture, path = None, None
+        if self.lifetime == "auto" and self.alpha == "auto":
+            rows, Y, weight = in_fixed_order(rows, Y, weight)
+            fit = fit_kernel(
+                rows,
+                Y,
+                weight,
+                seed,
+                metric,
+                n_estimators=self.n_estimators,
+                max_cells=self.max_cells,
+                n_jobs=self.n_jobs,
+                stages=stages,
+            )
+            model = with_spread(fit, Y)
+            stages.done("errors of rows held out")
+        else:
+            model, mixture, path = self._fit_one_width(rows, Y, weight, seed, metric.columns)
+        self._one_output = targets.ndim == 1
+        self._set_fitted(model, path)
+        self._bars, self._mixture = None, None
+        if mixture is not None:
+            models = [self.at(min(t, model.trees.lifetime)) for t in mixture.lifetimes]
+            self._mixture = WidthMixture(mixture.weights, models)
+        return self
+
+    def _fit_one_width(
+        self,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        seed: int,
+        columns: Columns,
+    ) -> tuple[FittedModel, Widths | None, LifetimePath | None]:
+        """Return a ridge fit at one lifetime, and the lifetimes to average over, if any."""
+        rows = columns(rows)
         check_ranges(rows)
         widths, path = self._choose_widths(rows, Y, weight, seed)
         longest = float(widths.lifetimes[-1])
@@ -175,35 +230,20 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             self.max_cells,
             partial(cells_of_trees, rows, longest, seed),
         )
-        rows, Y, weight = join_copies(rows, Y, weight)
+        rows, Y, weight = join_copies(*in_fixed_order(rows, Y, weight))
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
-        average = self.lifetime == "average"
-        levels = reached_levels(trees, widths.lifetimes, widths.weights)
-        if average:  # the attributes are those of the likeliest lifetime
-            levels = Levels.of(trees, levels.lifetimes[[np.argmax(levels.weights)]])
+        likeliest = widths.lifetimes[[np.argmax(widths.weights)]]
+        levels = Levels.of(trees, np.minimum(likeliest, trees.lifetime))
         model = unfitted_ridge(
-            trees,
-            levels,
-            leaf,
-            Y,
-            weight,
-            widths.alpha,
-            scale=scale,
-            relevance=relevance,
-            seed=seed,
+            trees, levels, leaf, Y, weight, widths.alpha, columns=columns, seed=seed
         )
-        self._one_output = targets.ndim == 1
-        self._set_fitted(fit_ridge(model, self.n_jobs, rows), path)
-        self._bars = self._mixture = None
-        if average:
-            models = [self.at(min(t, trees.lifetime)) for t in widths.lifetimes]
-            self._mixture = WidthMixture(widths.weights, models)
-        return self
+        average = widths if self.lifetime == "average" else None
+        return fit_ridge(model, self.n_jobs, rows), average, path
 
     def _choose_widths(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
     ) -> tuple[Widths, LifetimePath | None]:
-        """Return the lifetimes of the kernel with their weights, and the path they come from."""
+        """Return lifetimes with their weights and a penalty, and the path they come from."""
         average = self.lifetime == "average"
         lifetime, alpha, path = choose_width(
             rows,
@@ -218,19 +258,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        if self.lifetime == "mixture":
-            n_trees = None if isinstance(self.n_estimators, str) else self.n_estimators
-            widths = learn_widths(
-                rows,
-                Y,
-                weight,
-                lifetime=lifetime,
-                alpha=alpha,
-                n_trees=n_trees,
-                seed=seed,
-                n_jobs=self.n_jobs,
-            )
-            return widths, path
         if average and path is not None:
             return Widths(*likely_widths(path), alpha), path
         return Widths(np.array([lifetime]), np.ones(1), alpha), path
@@ -329,11 +356,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 self._stream_trees(),
                 float(self.lifetime),
                 self._stream_alpha,
-                self.scale,
+                self._scale_rule(),
                 draw_seed(self.random_state),
             )
         else:
-            exact = stream or ExactStream.after(self._model)
+            exact = stream or ExactStream.after(in_space_of_trees(self._model))
         if exact.size(n_new) <= EXACT_SIZE:
             return exact
         warnings.warn(
@@ -345,7 +372,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         )
         if first:
             return super()._next_stream(n_columns, n_outputs, n_new)
-        return Stream.after(self._model, self._continuing_learner(self._model))
+        if stream is None:
+            return self._stream_after_fit()
+        model = exact.fitted()
+        return Stream.after(model, self._continuing_learner(model))
 
     def _blank_learner(self, n_outputs: int) -> Filter:
         return Filter(n_outputs, "squared", self._stream_alpha)

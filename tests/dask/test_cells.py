@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel.dask import cells as cells_module
 from mondrian_kernel.dask import cluster
@@ -61,9 +62,9 @@ def test_memory_does_not_grow_with_rows_times_trees(monkeypatch):
     n_trees, slab = 400, 2**14
     features, blocks = cell_blocks(False, n_trees, lifetime=0.1, chunk=2000)
     monkeypatch.setattr(cluster, "SLAB_NUMBERS", slab)
-    one, none = np.ones(2), np.zeros(1)
+    columns, none = Columns.scaled(np.ones(2)), np.zeros(1)
     W = np.zeros((features.n_cells_, 1))
-    model = FittedModel(features.trees_, features.levels_, W, none, one, one, 1.0, 0, none)
+    model = FittedModel(features.trees_, features.levels_, W, none, columns, 1.0, 0, none)
 
     def peak(run):
         run()  # compiles

@@ -83,7 +83,7 @@ def test_logistic_loss_to_any_tolerance(n_classes):
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_few_rows_choose_as_in_one_place(class_weight):
-    local, blocks = pair(class_weight=class_weight, choice=("auto", "auto"))
+    local, blocks = pair(class_weight=class_weight, choice=("path", "auto"))
     assert (blocks.lifetime_, blocks.alpha_) == (local.lifetime_, local.alpha_)
     assert_array_equal(blocks.relevance_, local.relevance_)
     assert_allclose(blocks.path_.score, local.path_.score, rtol=1e-6)

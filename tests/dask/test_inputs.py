@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mondrian_kernel import MondrianKernelRegressor, TableEncoder
 from mondrian_kernel.dask import (
     DaskMondrianFeatures,
     DaskMondrianKernelClassifier,
@@ -44,6 +45,21 @@ def test_bad_rows(bad, error, message):
     with np.errstate(over="ignore"), pytest.raises(error, match=message):
         features.fit(bad)
     assert not hasattr(features, "trees_")
+
+
+def test_a_dataframe_with_categories_is_encoded_block_by_block():
+    kinds = np.array(["u", "v", "w"])[np.arange(60) % 3]
+    table = pd.DataFrame(ROWS, columns=["a", "b"]).assign(kind=kinds)
+    table.loc[3, "a"] = np.nan
+    encoder = TableEncoder().set_output(transform="pandas").fit(table[:40])
+    encoded = dd.from_pandas(table, npartitions=3).map_partitions(encoder.transform)
+    scale = np.where(encoder.is_number_, encoded.std().compute(), 1.0)
+    options = {"scale": scale, "random_state": 0}
+    model = DaskMondrianKernelRegressor(1.0, 0.1, 10, **options).fit(encoded, y)
+    local = MondrianKernelRegressor(1.0, 0.1, 10, **options).fit(encoder.transform(table), TARGETS)
+    # The same trees; their weights differ by the rounding of two solvers of 60 equations.
+    expected = local.predict(encoder.transform(table))
+    np.testing.assert_allclose(model.predict(encoded).compute(), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,24 @@ def test_products(centre, weighted, k):
 
 def test_each_level_alone():
     made, _, s = operator(weighted=True)
-    v = RNG.normal(size=len(X))
-    each = made.gram_of_levels(v[:, None])[:, :, 0].T
+    v, n_levels = RNG.normal(size=(len(X), 1)), LIFETIMES.size
+    each = made.products(np.repeat(v, n_levels, axis=1), np.eye(n_levels))
     for level, lifetime in enumerate(LIFETIMES):
         _, Phi, _ = operator(weighted=True, lifetimes=np.array([lifetime]), weights=np.ones(1))
-        root = np.sqrt(s)
-        assert_allclose(each[:, level], root * (Phi @ (Phi.T @ (root * v))), atol=1e-12)
-    other = made.with_weights(np.array([2.0, 1.0, 0.5])).gram(made.centred(v[:, None].copy()))
-    alone = made.gram_of_levels(made.centred(v[:, None].copy()))
-    H = made.centred(np.einsum("l,lnk->nk", [2.0, 1.0, 0.5], alone))
-    assert_allclose(other, H, atol=1e-12)
+        assert_allclose(each[:, [level]], Phi @ (Phi.T @ v), atol=1e-12)
+    weights, root = np.array([2.0, 1.0, 0.5]), np.sqrt(s)[:, None]
+    right = np.repeat(root * made.centred(v.copy()), n_levels, axis=1)
+    alone = made.products(right, np.eye(n_levels))
+    expected = made.centred(root * (alone @ weights)[:, None])
+    assert_allclose(made.with_weights(weights).gram(v), expected, atol=1e-12)
+
+
+def test_each_column_has_its_own_weights():
+    made, _, _ = operator()
+    V, weights = RNG.normal(size=(len(X), 2)), np.array([[1.0, 0.0], [0.5, 2.0], [3.0, 0.1]])
+    both = made.products(V, weights)
+    for j in range(2):
+        assert_allclose(both[:, [j]], made.products(V[:, [j]], weights[:, [j]]), atol=1e-12)
 
 
 def test_threads_change_nothing():

@@ -12,6 +12,7 @@ from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.cholesky import dense_scores
 from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._linear.scores import centred_targets, signal_variance
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.exact import ExactStream
@@ -123,11 +124,11 @@ def batch_model(n_trees, lifetimes, weights, alpha, n):
     """A fit of the first n rows by dense ridge regression on trees grown in one go."""
     online = OnlineTrees.empty(3, n_trees, 3.0, 1)
     leaf = online.extend(X[:n]).copy()
-    trees, ones = online.snapshot(), np.ones(3)
+    trees, columns = online.snapshot(), Columns.scaled(np.ones(3))
     levels = Levels.of(trees, np.array(lifetimes), np.array(weights))
     rows = TrainingRows(leaf, Y[:n], WEIGHT[:n])
     none = np.zeros((levels.n_features, 2))
-    empty = FittedModel(trees, levels, none, np.zeros(2), ones, ones, alpha, 7, ones[:2], rows)
+    empty = FittedModel(trees, levels, none, np.zeros(2), columns, alpha, 7, np.ones(2), rows)
     W, b = dense_ridge(empty, X[:n], Y[:n], WEIGHT[:n])
     return replace(empty, cell_weights=W, intercept=b)
 

@@ -29,20 +29,41 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     for size in sizes:
         model.partial_fit(X[at : at + size], Y[at : at + size], WEIGHT[at : at + size])
         at += size
-    cells = model.features_.apply(X / model.scale_)
-    design = CellOperator(cells, model.features_.n_cells_, sample_weight=WEIGHT)
+    order = np.arange(160)
+    if begin == "fit":  # which keeps its rows sorted
+        order[:100] = np.lexsort([*Y[:100].T, *X[:100].T])
+    rows, targets, weight = X[order], Y[order], WEIGHT[order]
+    cells = model.features_.apply(rows / model.scale_)
+    design = CellOperator(cells, model.features_.n_cells_, sample_weight=weight)
     variance = PredictiveVariance(design, 0.1)
     Phi = model.features_.transform(RNG.uniform(-0.5, 1.5, size=(20, 3)) / model.scale_)
     bars = model._error_bars()
     assert_allclose(bars.variance(Phi), variance(Phi), rtol=1e-8)
-    assert_allclose(bars.errors, standard_loo_errors(design, Y, 0.1, variance), rtol=1e-8)
-    assert_allclose(model.cell_weights_, solve(design, Y, 0.1).coef, atol=1e-8)
-    target, _ = centred_targets(design, Y)
+    assert_allclose(bars.errors, standard_loo_errors(design, targets, 0.1, variance), rtol=1e-8)
+    assert_allclose(model.cell_weights_, solve(design, targets, 0.1).coef, atol=1e-8)
+    target, _ = centred_targets(design, targets)
     ((scores, _),) = dense_scores(design, target, np.array([0.1]))
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
     leaf = model.model_.rows.leaf
     np.testing.assert_array_equal(design.rows.cells, model.features_.levels_.column[0][leaf])
+
+
+def test_error_bars_of_several_lifetimes_are_those_of_their_features():
+    model = MondrianKernelRegressor(n_estimators=10, random_state=0).fit(X[:100], Y[:100])
+    model.partial_fit(X[100:], Y[100:])
+    assert model.lifetimes_.size > 1
+    new = RNG.uniform(-0.5, 1.5, size=(20, 3))
+    rows, Phi = (model.model_.features(part, None).toarray() for part in (X, new))
+    mean, alpha = rows.mean(axis=0), model.alpha_
+    A = (rows - mean).T @ (rows - mean) + alpha * np.eye(rows.shape[1])
+    psi = Phi - mean
+    known = alpha * np.sum(psi * np.linalg.solve(A, psi.T).T, axis=1) + alpha / len(X)
+    variance = 1.0 - np.sum(Phi**2, axis=1) + known
+    cov = model.predict(new, return_cov=True)[1]
+    expected = (variance + alpha)[:, None] * model.signal_variance_
+    assert_allclose(np.einsum("iik->ik", cov), expected, rtol=1e-6)
+    assert (np.diff(model.predict_interval(new), axis=1) > 0).all()
 
 
 def test_scale_is_that_of_the_rows_at_powers_of_four():

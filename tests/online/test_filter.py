@@ -10,6 +10,7 @@ from scipy import sparse
 
 from mondrian_kernel._kernels.rungs import update_errors
 from mondrian_kernel._linear.losses import encode, slope, value
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.group import LearnerGroup, as_table, by_level
 from mondrian_kernel._online.learners import Filter, Means, rows_per_cell
@@ -283,8 +284,8 @@ def fitted(n_outputs=2, alpha=0.1):
     trees = online.snapshot()
     levels = Levels.of(trees, np.array([0.5, 1.0, 2.0]), np.array([0.2, 0.3, 0.5]))
     W = RNG.normal(size=(levels.n_features, n_outputs))
-    b, ones = RNG.normal(size=n_outputs), np.ones(2)
-    return FittedModel(trees, levels, W, b, ones, ones, alpha, 5, np.full(n_outputs, 2.0))
+    b, columns = RNG.normal(size=n_outputs), Columns.scaled(np.ones(2))
+    return FittedModel(trees, levels, W, b, columns, alpha, 5, np.full(n_outputs, 2.0))
 
 
 def test_rows_of_each_cell_are_counted():

@@ -141,8 +141,8 @@ def test_skops_round_trip(model, tmp_path):
 
 def bad(name, model):
     rows, y, kwargs = X[60:90].copy(), targets(model)[60:90].copy(), {}
-    if name == "nan":
-        rows[20, 1] = np.nan
+    if name == "infinite":
+        rows[20, 1] = np.inf
     elif name == "columns":
         rows = rows[:, :2]
     elif name == "empty":
@@ -163,7 +163,7 @@ def bad(name, model):
 
 
 BAD = {
-    "nan": "NaN",
+    "infinite": "infinity",
     "columns": "2 features, but .* is expecting 3",
     "empty": "0 sample",
     "lengths": "inconsistent numbers of samples",

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.group import LearnerGroup
 from mondrian_kernel._online.learners import Filter, Means
@@ -231,9 +232,9 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
     monkeypatch.setattr(stream_module, "WARM_UP", 64)
     monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
-    monkeypatch.setattr(
-        stream_module, "learn_relevance", lambda *_: np.array([0.01, 1.0, 1.0, 1.0, 1.99])
-    )
+    wrong = Columns.scaled(np.ones(5), np.array([0.01, 1.0, 1.0, 1.0, 1.99]))
+    found = Metric(wrong, np.ones(1), np.ones(1))
+    monkeypatch.setattr(stream_module, "learn_columns", lambda *_, **__: found)
     X, Y, s = wave(400, 6.0, n_dims=5)
     stream, other = begin(relevance="auto", n_dims=5), begin(n_dims=5)
     for i in range(0, 400, 50):

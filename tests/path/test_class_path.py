@@ -41,11 +41,11 @@ def test_without_validation_a_fifth_is_held_out():
 
 BAD = {
     "solver": ({"solver": "dense"}, "are for loss="),
-    "max_lifetime": ({"max_lifetime": -1.0}, "must be positive"),
+    "max_lifetime": ({"max_lifetime": -1.0}, "'max_lifetime' parameter"),
     "alphas": ({"alphas": [0.0]}, "must be positive"),
-    "n_lifetimes": ({"n_lifetimes": 2.5}, "n_lifetimes must be"),
-    "validation": ({"validation": X_VAL}, "must be a pair"),
-    "a new class": ({"validation": (X_VAL, np.full(150, "new"))}, "the class 'new'"),
+    "n_lifetimes": ({"n_lifetimes": 2.5}, "'n_lifetimes' parameter"),
+    "validation": ({"validation": X_VAL}, "'validation' parameter"),
+    "a new class": ({"validation": (X_VAL, np.full(150, "new"))}, "the classes \\['new'\\]"),
     "no weight": ({"sample_weight": np.arange(150.0)}, "leave these rows out"),
 }
 

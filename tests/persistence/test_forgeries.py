@@ -26,7 +26,10 @@ def features():
     return MondrianFeatures(0.7, 3, random_state=0).fit(X)
 
 
-PARTS = {"Trees": "trees", "Levels": "levels", "TrainingRows": "rows"}
+PARTS = {
+    "Trees": "trees", "Levels": "levels", "TrainingRows": "rows", "Columns": "columns",
+    "Trend": "trend", "Spread": "spread",
+}  # fmt: skip
 
 
 class Forgery:
@@ -41,8 +44,9 @@ class Forgery:
 
     def state(self, name):
         """Return the state of the last object of a class, or of a part of the last record."""
-        if name in PARTS:
-            return self.header["objects"][self.state("FittedModel")[PARTS[name]]["object"]][1]
+        objects = self.header["objects"]
+        if name in PARTS and any(cls == "FittedModel" for cls, _ in objects):
+            return objects[self.state("FittedModel")[PARTS[name]]["object"]][1]
         return next(state for cls, state in reversed(self.header["objects"]) if cls == name)
 
     def get(self, index):
@@ -66,6 +70,12 @@ class Forgery:
 @pytest.fixture(scope="module")
 def small():
     return MondrianKernelRegressor(n_estimators=4, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    """A model with a path."""
+    return MondrianKernelRegressor("path", n_estimators=4, random_state=0).fit(X, Y)
 
 
 def test_a_forgery_without_a_change_is_loaded(small, tmp_path):
@@ -152,8 +162,21 @@ WRONG = {
     ("TrainingRows", "weight"): POSITIVE,
     ("FittedModel", "cell_weights"): NUMBERS,
     ("FittedModel", "intercept"): NUMBERS,
-    ("FittedModel", "scale"): POSITIVE,
-    ("FittedModel", "relevance"): POSITIVE,
+    ("Columns", "scale"): POSITIVE,
+    ("Columns", "relevance"): POSITIVE,
+    ("Columns", "bend"): [*NUMBERS, _always(-1.0)],
+    ("Columns", "knots"): NUMBERS,
+    ("Columns", "ranks"): NUMBERS,
+    ("Trend", "landmarks"): NUMBERS,
+    ("Trend", "coef"): NUMBERS,
+    ("Trend", "intercept"): NUMBERS,
+    ("Spread", "cell_weights"): NUMBERS,
+    ("Spread", "intercept"): NUMBERS,
+    ("Spread", "errors"): NUMBERS,
+    ("Spread", "weight"): POSITIVE,
+    ("Spread", "far"): [*NUMBERS, _always(-1.0)],
+    ("Spread", "lowest"): [_always(np.nan)],
+    ("Spread", "highest"): [_always(np.nan)],
     ("FittedModel", "signal"): [*NUMBERS, _always(-1.0)],
 }
 
@@ -209,8 +232,8 @@ def test_numbers_of_the_record_cannot_be_wrong(change, small):
     ("name", "attribute"), [*WRONG, ("LifetimePath", "lifetimes"), ("LifetimePath", "n_cells"),
                             ("RidgeRows", "leaf"), ("RidgeRows", "y"), ("RidgeRows", "offset")]
 )  # fmt: skip
-def test_wrong_dtypes_and_shapes_are_refused(name, attribute, change, small, tmp_path):
-    forgery = Forgery(small, tmp_path)
+def test_wrong_dtypes_and_shapes_are_refused(name, attribute, change, small, chosen, tmp_path):
+    forgery = Forgery(chosen if name in ("LifetimePath", "RidgeRows") else small, tmp_path)
     array = forgery.array(name, attribute)
     changed = {"dtype": array.astype(np.float32), "shorter": array[:-1], "axis": array[..., None]}
     forgery.put(name, attribute, changed[change])
@@ -229,8 +252,8 @@ ASTRAY = [
 
 @pytest.mark.parametrize(("name", "attribute", "value"), ASTRAY)
 @pytest.mark.parametrize("place", [0, -1])
-def test_values_out_of_range_are_refused(name, attribute, value, place, small, tmp_path):
-    forgery = Forgery(small, tmp_path)
+def test_values_out_of_range_are_refused(name, attribute, value, place, chosen, tmp_path):
+    forgery = Forgery(chosen, tmp_path)
     array = forgery.array(name, attribute)
     array.flat[place] = value
     forgery.put(name, attribute, array)
@@ -239,8 +262,8 @@ def test_values_out_of_range_are_refused(name, attribute, value, place, small, t
 
 
 @pytest.mark.parametrize("change", [np.float32, lambda a: a[:-1], lambda a: a[..., None]])
-def test_wrong_curves_are_refused(change, small, tmp_path):
-    forgery = Forgery(small, tmp_path)
+def test_wrong_curves_are_refused(change, chosen, tmp_path):
+    forgery = Forgery(chosen, tmp_path)
     index = dict(forgery.state("LifetimePath")["curves"]["dict"])["loo_error"]["array"]
     forgery.set(index, change(forgery.get(index)))
     with pytest.raises(ModelFileError, match="LifetimePath is inconsistent: "):
@@ -267,8 +290,11 @@ def _itself(header):
     header["objects"][-1][1]["_mixture"] = {"object": len(header["objects"]) - 1}
 
 
-def _float_base(header):
-    next(entry for entry in header["arrays"] if entry[0] == "<f8")[4] = 1
+def _base(dtype, value):
+    def forge(header):
+        next(entry for entry in header["arrays"] if entry[0] == dtype)[4] = value
+
+    return forge
 
 
 ASTRAY_GENERATOR = {
@@ -294,9 +320,9 @@ FORGED_HEADERS = {
     "order": (_set("arrays", 0, 2, "K"), "unknown dtype .* or order"),
     "packed text": (_set("arrays", 0, 3, "<U1"), "has the numbers"),
     "packed numbers": (_set("arrays", 0, 3, "<f4"), "has the numbers"),
-    "base": (_set("arrays", 0, 4, 2**31), "too large"),
-    "base of floats": (_float_base, "has the numbers"),
-    "small base": (_set("arrays", 0, 4, -(2**31) - 1), "contradicts itself"),
+    "base": (_base("<i4", 2**31), "too large"),
+    "base of floats": (_base("<f8", 1), "has the numbers"),
+    "small base": (_base("<i4", -(2**31) - 1), "contradicts itself"),
     "no arrays": (_set("arrays", []), "do not have"),
     "arrays of no kind": (_set("arrays", 7), "contradicts itself"),
     "short entry": (lambda header: header["arrays"][0].pop(), "contradicts itself"),
@@ -423,7 +449,8 @@ def stream_of(kind):
         return model.partial_fit(X, classes)
     if kind == "forest":
         return MondrianForestRegressor(n_estimators=4, random_state=0).partial_fit(X, Y)
-    model = MondrianKernelRegressor(1.0, n_estimators=4, random_state=0)
+    lifetime = "auto" if kind == "exact after learning" else 1.0
+    model = MondrianKernelRegressor(lifetime, n_estimators=4, random_state=0)
     if kind == "exact":
         return model.partial_fit(X, Y)
     return model.fit(X, Y).partial_fit(NEW, NEW[:, :2])
@@ -435,6 +462,7 @@ STREAMS = {
     "forest": ["Means", "Start", "Stream"],
     "exact": ["ExactStream"],
     "exact after a fit": ["ExactStream"],
+    "exact after learning": ["ExactStream", "Columns", "Trend"],
 }
 
 
@@ -555,8 +583,9 @@ def test_every_known_class_is_checked(name):
         assert len(inspect.signature(cls.check).parameters) > 1
 
 
-def test_random_forgeries_are_refused_or_harmless(small, tmp_path):
-    original = Forgery(small, tmp_path)
+@pytest.mark.parametrize("kind", ["small", "chosen"])
+def test_random_forgeries_are_refused_or_harmless(kind, request, tmp_path):
+    original = Forgery(request.getfixturevalue(kind), tmp_path)
     rng = np.random.default_rng(0)
     objects = original.header["objects"]
     places = {(c, a) for c, state in objects for a in state if "array" in str(state[a])[:9]}
@@ -566,7 +595,7 @@ def test_random_forgeries_are_refused_or_harmless(small, tmp_path):
         forgery = copy.deepcopy(original)
         name, attribute = places[rng.integers(len(places))]
         array = forgery.array(name, attribute)
-        if array.dtype.kind == "U":
+        if array.dtype.kind == "U" or array.size == 0:
             continue
         array.flat[rng.integers(array.size)] = rng.choice([-3, -1, 0, 1, 2, 5, 30, 10**5])
         forgery.put(name, attribute, array)
@@ -577,5 +606,6 @@ def test_random_forgeries_are_refused_or_harmless(small, tmp_path):
         else:
             model.predict(NEW, return_std=True)
             model.at(0.5 * model.lifetime_).predict(NEW)
-            model.path_.predict(NEW, lifetime=model.path_.lifetimes[0], alpha=1.0)
+            if model.path_ is not None:
+                model.path_.predict(NEW, lifetime=model.path_.lifetimes[0], alpha=1.0)
     assert refused > 100

@@ -26,6 +26,7 @@ from mondrian_kernel.baselines import LaplaceFourierFeatures
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
+from mondrian_kernel.persistence.container import unpack
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -44,7 +45,8 @@ def features():
 
 def regressor_outputs(model):
     mean, cov = model.predict(NEW, return_cov=True)
-    return [mean, cov, model.predict(NEW, return_std=True)[1], model.predict_interval(NEW)]
+    std, interval = model.predict(NEW, return_std=True)[1], model.predict_interval(NEW)
+    return [mean, cov, std, interval, model.predict_quantiles(NEW)]
 
 
 def features_outputs(model):
@@ -81,7 +83,11 @@ MODELS = {
     "zero": (lambda: regressor().fit(X, np.zeros(40)), regressor_outputs),
     "one row": (lambda: regressor().fit(X[:1], Y[:1, 0]), regressor_outputs),
     "average": (lambda: regressor(lifetime="average").fit(X, Y), regressor_outputs),
-    "held out": (lambda: regressor(criterion="holdout").fit(X, Y[:, 0]), regressor_outputs),
+    "path of a model": (lambda: regressor(lifetime="path").fit(X, Y), regressor_outputs),
+    "held out": (
+        lambda: regressor(lifetime="path", criterion="holdout").fit(X, Y[:, 0]),
+        regressor_outputs,
+    ),
     "classifier": (
         lambda: MondrianKernelClassifier(n_estimators=9, random_state=0).fit(X, LABELS),
         classifier_outputs,
@@ -215,7 +221,7 @@ def test_a_loaded_model_can_be_changed_and_fitted_again(tmp_path):
 def test_caches_are_left_out(tmp_path):
     model = regressor().fit(X, Y)
     save(model, tmp_path / "before")
-    model.predict(NEW, return_std=True)
+    model.predict(NEW, return_cov=True)
     assert model._bars is not None
     save(model, tmp_path / "after")
     assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
@@ -234,10 +240,12 @@ def test_what_is_shared_is_stored_once_and_shared_again(tmp_path):
         assert part.path_ is loaded.path_
     model._mixture = WidthMixture(model._mixture.weights, copy.deepcopy(model._mixture.models))
     save(model, tmp_path / "apart")
-    assert 1.5 * (tmp_path / "shared").stat().st_size < (tmp_path / "apart").stat().st_size
+    shared, apart = (unpack((tmp_path / name).read_bytes())[0] for name in ("shared", "apart"))
+    n_trees, n_apart = ([name for name, _ in h["objects"]].count("Trees") for h in (shared, apart))
+    assert n_apart == 2 * n_trees
 
 
-@pytest.mark.parametrize("make", [lambda: regressor().fit(X, Y), features])
+@pytest.mark.parametrize("make", [lambda: regressor(lifetime="path").fit(X, Y), features])
 def test_nothing_about_the_machine_is_kept(make, tmp_path):
     model = make()
     save(model, tmp_path / "one")

@@ -80,9 +80,9 @@ def test_lifetime_zero_has_no_place_on_the_axis():
 @pytest.mark.parametrize(
     "model",
     [
-        MondrianKernelRegressor(n_estimators=20, random_state=0),
+        MondrianKernelRegressor("path", n_estimators=20, random_state=0),
         MondrianForestRegressor(n_estimators=20, random_state=0),
-        MondrianKernelClassifier(n_estimators=20, random_state=0),
+        MondrianKernelClassifier("path", n_estimators=20, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -119,9 +119,10 @@ def test_bad_input(path):
         LifetimePathDisplay.from_path(path, alphas="some")
     with pytest.raises(NotFittedError):
         LifetimePathDisplay.from_estimator(MondrianKernelRegressor())
-    fixed = MondrianKernelRegressor(1.0, 0.1, n_estimators=5).fit(X, y)
-    with pytest.raises(ValueError, match="has no path"):
-        LifetimePathDisplay.from_estimator(fixed)
+    for lifetime, alpha in [(1.0, 0.1), ("auto", "auto")]:
+        without = MondrianKernelRegressor(lifetime, alpha, n_estimators=5).fit(X, y)
+        with pytest.raises(ValueError, match="has no path"):
+            LifetimePathDisplay.from_estimator(without)
     forest = MondrianForestRegressor(n_estimators=5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="no evidence"):
         LifetimePathDisplay.from_estimator(forest, prior=stats.loguniform(0.1, 100))

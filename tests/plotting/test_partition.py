@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures, MondrianPartition
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel.plotting import PartitionDisplay
 from mondrian_kernel.plotting.partition import tree_partition
 
@@ -79,9 +80,31 @@ def test_an_earlier_time_can_be_taken_before_or_after():
         assert_array_equal(getattr(early, name), getattr(late, name), err_msg=name)
 
 
+def test_cells_of_learnt_columns_are_in_the_units_of_the_inputs():
+    """Rows lie in a box of the inputs exactly where their columns lie in that of the trees."""
+    X = np.random.default_rng(1).lognormal(size=(80, 2))
+    knots = np.sort(X[::4], axis=0)
+    ranks = np.repeat(np.linspace(0, 1, 20)[:, None], 2, axis=1)
+    columns = Columns(np.array([2.0, 0.5]), np.ones(2), np.array([3.0, 0.0]), knots, ranks)
+    features = MondrianFeatures(1.0, 1, random_state=0).fit(columns(X))
+    partition = tree_partition(features, 0, columns)
+    assert_allclose(partition.lower[0], X.min(axis=0))
+    assert_allclose(partition.upper[0], X.max(axis=0))
+    cells = features.apply(columns(X))[:, 0]
+    assert len(set(cells)) == partition.n_cells > 5
+    lower, upper = partition.cells()
+    # A cut lies between rows; the outermost rows lie on the sides, up to rounding.
+    slack = 1e-9 * np.ptp(X, axis=0)
+    inside = ((lower - slack <= X[:, None]) & (X[:, None] <= upper + slack)).all(axis=2)
+    assert (inside.sum(axis=1) == 1).all()
+    first = np.unique(cells, return_index=True)[1]
+    assert (inside.argmax(axis=1) == inside.argmax(axis=1)[first][cells]).all()
+
+
 def test_scale_gives_the_cells_in_the_units_of_the_inputs():
     scale = np.array([2.0, 10.0])
-    plain, scaled = tree_partition(FEATURES, 1), tree_partition(FEATURES, 1, scale)
+    plain = tree_partition(FEATURES, 1)
+    scaled = tree_partition(FEATURES, 1, Columns.scaled(scale))
     assert_allclose(scaled.lower, plain.lower * scale)
     assert_allclose(scaled.upper, plain.upper * scale)
 

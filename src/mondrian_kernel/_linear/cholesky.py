@@ -15,6 +15,18 @@ from mondrian_kernel._settings import FEW_ALPHAS, ONE_THREAD_SIZE
 from mondrian_kernel._typing import FloatArray
 
 
+def lower_factor(A: FloatArray, alpha: float) -> FloatArray:
+    """Return L with LLᵀ = A, a matrix to which the penalty ``alpha`` was added; A is changed."""
+    try:
+        L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise ValueError(
+            f"alpha={alpha:g} is too small for these rows: rounding errors make their kernel "
+            "matrix indefinite. Raise alpha, or divide sample_weight by its mean."
+        ) from None
+    return L
+
+
 class Factor:
     """Cholesky factor of the smaller of ΦᵀΦ + αI and ΦΦᵀ + αI, features weighted and centred.
 
@@ -30,7 +42,7 @@ class Factor:
         else:
             A = operator.kernel_matrix()
         A.flat[:: A.shape[0] + 1] += alpha
-        self.L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        self.L = lower_factor(A, alpha)
 
     def solve(self, V: FloatArray) -> FloatArray:
         """Return (K + αI)⁻¹ V for V (N, k)."""
@@ -164,7 +176,7 @@ def _by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solv
         for k, alpha in enumerate(alphas):
             L = K.copy(order="F")
             L.flat[:: L.shape[0] + 1] += alpha
-            L = linalg.cholesky(L, lower=True, overwrite_a=True, check_finite=False)
+            L = lower_factor(L, alpha)
             log_det[k] = 2.0 * np.log(np.diag(L)).sum() - np.log1p(heavy / alpha)
             dual[:, :, k] = linalg.cho_solve((L, True), Y, check_finite=False)
             inverse, _ = linalg.lapack.dpotri(L, lower=1, overwrite_c=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,25 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from mondrian_kernel._trees.checks import check_weight_range
 from mondrian_kernel._typing import FloatArray
+
+
+def label_array(y: Any) -> Any:
+    """Return labels of one type; numbers of pandas and of Python stay whole, also above 2⁵³."""
+    dtype = getattr(y, "dtype", None)
+    is_plain = isinstance(dtype, np.dtype) and dtype.kind != "O"
+    if is_plain or (dtype is None and not isinstance(y, list | tuple)):
+        return y
+    labels = np.asarray(y, dtype=object)
+    kinds = {"number" if isinstance(v, Real) else type(v).__name__ for v in labels.ravel()}
+    if len(kinds) > 1:
+        raise TypeError(
+            f"y has labels of different types, {' and '.join(sorted(kinds))}: make all of them "
+            "strings or all of them numbers, and leave out rows without a label."
+        )
+    as_it_is = not kinds or (dtype is not None and kinds == {"str"})
+    return labels if as_it_is else np.array(labels.tolist())
 
 
 def check_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -39,6 +59,7 @@ def weigh_classes(
     else:
         factor = s.sum() / (classes.size * np.bincount(labels, weights=s))
     product: FloatArray = s * factor[labels]
+    check_weight_range(product, "class_weight times sample_weight")
     return product
 
 
@@ -57,7 +78,8 @@ def announced_classes(
         Classes of rows.
     """
     if classes is not None and (known is None or not np.array_equal(classes, known)):
-        told = np.unique(np.asarray(classes))
+        told = np.unique(label_array(classes))
+        check_classification_targets(told)
         if told.size < 2:
             raise ValueError(f"classes={classes!r} are fewer than two: it takes two to classify.")
         if known is not None and not np.array_equal(told, known):
@@ -70,15 +92,24 @@ def announced_classes(
         raise ValueError(
             "classes must be passed on the first call to partial_fit: all that will ever come."
         )
-    labels = np.minimum(known.searchsorted(y), known.size - 1)
-    if not (known[labels] == y).all():
+    return known, class_numbers(known, y, "told on the first call")
+
+
+def class_numbers(classes: NDArray[Any], y: NDArray[Any], which: str) -> NDArray[np.intp]:
+    """Return the number of each row's class; ``which`` says where the classes come from."""
+    if classes.dtype.kind != y.dtype.kind:
+        classes, y = classes.astype(object), y.astype(object)  # numpy would compare them as floats
+    labels, known = np.zeros(y.size, np.intp), np.zeros(y.size, np.bool_)
+    with suppress(TypeError):  # strings are not among numbers
+        labels = np.minimum(classes.searchsorted(y), classes.size - 1)
+        known = classes[labels] == y
+    if not known.all():
         check_classification_targets(y)
-        unknown = np.setdiff1d(y, known)
+        new = list(dict.fromkeys(y[~known].tolist()))
         raise ValueError(
-            f"y has the classes {unknown.tolist()} that are not among those told on the first "
-            f"call, {known.tolist()}."
+            f"y has the classes {new}, which are not among those {which}: {classes.tolist()}."
         )
-    return known, labels
+    return labels
 
 
 def stream_class_weight(

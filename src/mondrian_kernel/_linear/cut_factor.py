@@ -237,7 +237,7 @@ def _cholesky(A: FloatArray) -> FloatArray:
     """R with A = RᵀR in place of the lower triangle of C-ordered A, as the upper one of A.T."""
     R, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
     if info:
-        raise np.linalg.LinAlgError(
+        raise ValueError(
             "ΦΦᵀ + alpha I is not positive definite in floating point: alpha is too small for "
             "features of this size. Raise alpha."
         )

@@ -109,9 +109,9 @@ class _Sums:
     r"""Solutions at every shift, added up as the basis v comes, so that it need not be kept.
 
     With :math:`T + \alpha I = L D L^\top` and l beside the diagonal of L, directions
-    :math:`w_j = v_j - l_j w_{j-1}` and :math:`q_j = -l_j q_{j-1}`, of which the first is the length
-    of the start, the solution is :math:`\sum_j (q_j / d_j)\, w_j`. Some vectors are taken at once:
-    they and the last direction before them make up both their sum and the last direction.
+    :math:`w_j = v_j - l_j w_{j-1}` and :math:`q_j = -l_j q_{j-1}`, of which the first is 1, the
+    solution for a start of length 1 is :math:`\sum_j (q_j / d_j)\, w_j`. Some vectors are taken at
+    once: they and the last direction before them make up both their sum and the last direction.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class _Sums:
         self._basis = np.empty((KRYLOV_BLOCK, norm.size, n_rows), kind)
         self._l: list[FloatArray] = []
         self._shares: list[FloatArray] = []
-        self._q = np.repeat(norm[:, None], alphas.size, axis=1)
+        self._norm, self._q = norm, np.ones((norm.size, alphas.size))
         self.pivot, self._begun = np.ones_like(self._q), False
 
     def room(self) -> NDArray[np.floating]:
@@ -145,6 +145,7 @@ class _Sums:
     def total(self) -> FloatArray:
         """Return the solutions (columns, N, A)."""
         self._add()
+        self._x *= self._norm[:, None, None]
         return self._x
 
     def _add(self) -> None:

@@ -64,12 +64,9 @@ class LevelOperator(Operator):
         self.sample_weight, self.centre, self.n_jobs = sample_weight, centre, n_jobs
         self._points, self._levels, self._level_weights = rows, levels, levels.weights
         finest, per_tree = levels.column[-1], levels.per_tree[-1]
-        top = np.flatnonzero(trees.top_nodes(finest))
-        node = np.empty(top.size, np.int64)
-        node[finest[top]] = top
         self._first = np.concatenate([[0], np.cumsum(per_tree)])
-        self._group = np.ascontiguousarray(levels.column[:, node])
-        if np.any(self._group[:, 1:] < self._group[:, :-1]):
+        self._group = cells_above(trees, levels)
+        if not is_in_order(self._group):
             raise ValueError("The cells of a level are not numbered from left to right.")
         starts = np.cumsum(levels.per_tree, axis=1)
         self._starts = np.hstack([np.zeros((levels.n_levels, 1), np.int64), starts])
@@ -104,6 +101,10 @@ class LevelOperator(Operator):
         """Return the same cells with other weights of the levels, which need not sum to 1."""
         return self._changed(_level_weights=weights)
 
+    def with_trees(self, n_trees: int) -> LevelOperator:
+        """Return the operator of the first trees alone, for :meth:`products`."""
+        return self._changed(_cells=self._cells[:n_trees])
+
     def _changed(self, **changes: Any) -> LevelOperator:
         """Return a copy with other arrays; nothing that was derived from the old ones stays."""
         other = LevelOperator.__new__(LevelOperator)
@@ -113,24 +114,24 @@ class LevelOperator(Operator):
 
     def gram(self, V: FloatArray) -> FloatArray:
         """Product with the centred kernel matrix, ``K V``."""
-        from mondrian_kernel._kernels.levels import gram
-
-        weight = self._level_weights / self._cells.shape[0]
-        right = self.root_weight[:, None] * self.centred(V.copy())
-        table = self._cells, self._starts, self._levels.offset, self._above, weight
-        out = self._added(lambda a, b, part: gram(*table, a, b, right, part), right.shape)
+        weights = np.repeat(self._level_weights[:, None], V.shape[1], axis=1)
+        out = self.products(self.root_weight[:, None] * self.centred(V.copy()), weights)
         out *= self.root_weight[:, None]
         return self.centred(out)
 
-    def gram_of_levels(self, V: FloatArray) -> FloatArray:
-        """Products of V (N, k) with S^½ Φ_l Φ_lᵀ S^½ of each level alone, (L, N, k)."""
-        root = self.root_weight[:, None]
-        sums = self._fine_sums(root * V)
-        return np.stack(
-            [
-                root * self._fine_gather(_sums_by_group(group, sums)[group]) / self._cells.shape[0]
-                for group in self._group
-            ]
+    def products(self, V: NDArray[Any], weights: FloatArray) -> NDArray[Any]:
+        """Return Σ_l weights[l, j] Φ_l Φ_lᵀ v_j for each column of V (N, k).
+
+        ``weights`` (L, k) are those of the levels, and Φ_l has the values 1/√M, without sample
+        weights. The result has the type of V, float64 or float32.
+        """
+        from mondrian_kernel._kernels.levels import gram
+
+        table = self._cells, self._starts, self._levels.offset, self._above
+        each = (weights / self._cells.shape[0]).astype(V.dtype)
+        right = np.ascontiguousarray(V)
+        return self._added(
+            lambda a, b, part: gram(*table, each, a, b, right, part), right.shape, right.dtype
         )
 
     def scatter(self, V: FloatArray) -> FloatArray:
@@ -174,13 +175,16 @@ class LevelOperator(Operator):
         return self._added(lambda a, b, part: gather(*table, a, b, W, part), shape)
 
     def _added(
-        self, product: Callable[[int, int, FloatArray], None], shape: tuple[int, ...]
+        self,
+        product: Callable[[int, int, FloatArray], None],
+        shape: tuple[int, ...],
+        dtype: Any = np.float64,
     ) -> FloatArray:
         """Add up a product over fixed shares of the trees, in order: threads change nothing."""
         n_trees = self._cells.shape[0]
         edges = np.unique(np.linspace(0, n_trees, OPERATOR_SHARES + 1).astype(int)).tolist()
         shares = list(pairwise(edges))
-        parts = np.zeros((len(shares), *shape))
+        parts = np.zeros((len(shares), *shape), dtype)
 
         def run(begin: int, end: int) -> None:
             for k in range(begin, end):
@@ -236,6 +240,20 @@ class LevelOperator(Operator):
         K *= self.root_weight[some]
         K *= self.root_weight[:, None]
         return K
+
+
+def cells_above(trees: Trees, levels: Levels) -> IntArray:
+    """Return the cell of each level in which each cell of the last level lies, (L, C)."""
+    finest = levels.column[-1]
+    top = np.flatnonzero(trees.top_nodes(finest))
+    node = np.empty(top.size, np.int64)
+    node[finest[top]] = top
+    return np.ascontiguousarray(levels.column[:, node])
+
+
+def is_in_order(group: IntArray) -> bool:
+    """Whether cells are numbered from left to right; those of a stream are not, new ones follow."""
+    return not np.any(group[:, 1:] < group[:, :-1])
 
 
 def _sums_by_group(group: IntArray, sums: FloatArray) -> FloatArray:

@@ -83,7 +83,7 @@ def loo_error(
     rest = inverse_diagonal * alphas
     if operator.centre:
         rest = rest - operator.mean_direction[:, None] ** 2
-    left_out = dual * alphas / np.maximum(rest, np.finfo(float).tiny)[:, None, :]
+    left_out = dual * alphas / np.maximum(rest, np.finfo(float).eps)[:, None, :]
     error: FloatArray = np.einsum("nta,nta->a", left_out, left_out)
     error /= operator.total_weight * dual.shape[1]
     return error

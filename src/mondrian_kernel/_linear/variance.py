@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import brentq
 
 from mondrian_kernel._linear.cholesky import Factor
 from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients, shifted
 from mondrian_kernel._linear.lanczos import krylov
 from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._settings import (
-    FIT_PROBES,
     KRYLOV_STEPS,
-    ONE_FIT_PROBE_TOL,
     PANEL_NUMBERS,
-    VARIANCE_CHECK_ROWS,
     VARIANCE_DENSE_SIZE,
-    VARIANCE_ODDS,
     VARIANCE_RTOL,
-    VARIANCE_SAMPLE_ROWS,
 )
 from mondrian_kernel._typing import FloatArray
 
@@ -163,82 +157,3 @@ class PredictiveVariance:
         product = shifted(self._operator, self._alpha)
         conjugate_gradients(product, cross, small, max_steps=KRYLOV_STEPS)
         return rest
-
-
-class SampledVariance:
-    r"""Variance of f at new rows from a random 8000 of the fitted rows, in units of σ².
-
-    Fewer rows leave a variance :math:`v_s(x)` that is too large. Its odds are multiplied by one
-    factor,
-
-    .. math::
-        \frac{v(x)}{1 - v(x)} = c\, \frac{v_s(x)}{1 - v_s(x)},
-
-    so that far from the data it stays that of the prior, 1. With G the inverse of the kernel matrix
-    plus αI, row i left out has the variance v with :math:`\alpha G_{ii} = 1 / (1 + s_i v/\alpha)`;
-    c is the factor for which the mean of these, over rows that are not in the sample, is the trace
-    of αG over N, which a few random vectors tell nearly exactly.
-
-    Parameters
-    ----------
-    operator : Operator
-        The fitted rows, at one level.
-    alpha : float
-        Penalty α.
-    n_sample : int
-        Rows in the sample.
-    """
-
-    def __init__(
-        self, operator: Operator, alpha: float, *, n_sample: int = VARIANCE_SAMPLE_ROWS
-    ) -> None:
-        rng = np.random.default_rng(0)
-        order = rng.permutation(operator.n_rows)
-        self._sample = PredictiveVariance(operator.take(np.sort(order[:n_sample])), alpha)
-        self.rows = np.sort(order[n_sample : n_sample + VARIANCE_CHECK_ROWS])
-        self._factor = 1.0
-        alone = self(operator.features(self.rows))
-        signs = operator.centred(rng.choice([-1.0, 1.0], size=(operator.n_rows, FIT_PROBES)))
-        shift = np.array([alpha])
-        solved = krylov(operator, signs, shift, ONE_FIT_PROBE_TOL).solution[:, :, 0].T
-        mean_share = alpha * np.einsum("nk,nk->", signs, solved) / (FIT_PROBES * operator.n_rows)
-        s = operator.sample_weight[self.rows]
-
-        def excess(factor: float) -> float:
-            v = _scaled_odds(alone, factor)
-            return float(np.mean(1.0 / (1.0 + s * v / alpha)) - mean_share)
-
-        low, high = VARIANCE_ODDS
-        if excess(high) < 0 < excess(low):
-            self._factor = float(brentq(excess, low, high))
-        self._left_out = _scaled_odds(alone, self._factor)
-        self._alpha, self._weight = alpha, s
-
-    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
-        return _scaled_odds(self._sample(Phi_new), self._factor)
-
-    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        """Joint covariance of f at the rows of ``Phi_new`` (n, C): correlations of the sample's."""
-        cov = self._sample.covariance(Phi_new)
-        alone = np.diag(cov)
-        scale = np.sqrt(_scaled_odds(alone, self._factor) / alone)
-        scaled: FloatArray = cov * np.outer(scale, scale)
-        return scaled
-
-    def standard_errors(self, dual: FloatArray) -> FloatArray:
-        r"""Leave-one-out errors of :attr:`rows` in units of their deviation, (n, T).
-
-        With a the dual coefficients (N, T) of scaled rows the error of a row of weight s is
-        :math:`|a_i| (s v + \alpha) / \sqrt s`, and its deviation :math:`\sqrt{v + \alpha}`.
-        """
-        v, s = self._left_out[:, None], self._weight[:, None]
-        errors: FloatArray = np.abs(dual[self.rows]) * (v * s + self._alpha) / np.sqrt(s)
-        return errors / np.sqrt(v + self._alpha)
-
-
-def _scaled_odds(v: FloatArray, factor: float) -> FloatArray:
-    """Multiply the odds of v; what an intercept adds to a variance of 1 stays."""
-    inside = np.minimum(v, 1.0)
-    scaled: FloatArray = factor * inside / (1.0 - inside + factor * inside)
-    return scaled + (v - inside)

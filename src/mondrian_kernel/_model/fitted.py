@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel._model.columns import Columns
+from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
@@ -50,13 +53,33 @@ class TrainingRows:
 
 
 @dataclass(frozen=True, eq=False)
+class Basis:
+    """Parts of a :class:`FittedModel` that stay as they are when a stream goes on from it."""
+
+    columns: Columns
+    trend: Trend | None
+    link: FloatArray | None
+
+    def check(self, n_columns: int, n_outputs: int) -> None:
+        """Raise ValueError unless these can be parts of a model."""
+        self.columns.check(n_columns)
+        if self.trend is not None:
+            self.trend.check(n_columns, n_outputs)
+        if self.link is not None:
+            n_classes = 2 if n_outputs == 1 else n_outputs
+            if self.link.shape != (n_classes + 1,) or not np.isfinite(self.link).all():
+                raise ValueError("link is not a factor and a shift for each class.")
+
+
+@dataclass(frozen=True, eq=False)
 class FittedModel:
-    r"""A linear function of the cells of Mondrian trees.
+    r"""A linear function of the cells of Mondrian trees, and a trend.
 
     .. math::
-        f(x) = b + \sum_l \sqrt{w_l / M} \sum_m p_{lm}(x) \, W_{c_{lm}(x)}
+        f(x) = b + g(x) + \sum_l \sqrt{w_l / M} \sum_m p_{lm}(x) \, W_{c_{lm}(x)}
 
-    with :math:`p_{lm}` the probability that a row stays in its cell, 1 for fitted rows.
+    with :math:`p_{lm}` the probability that a row stays in its cell, 1 for fitted rows, and g the
+    trend, where there is one.
 
     Attributes
     ----------
@@ -68,10 +91,8 @@ class FittedModel:
         Weights W of all cells, level after level.
     intercept : ndarray of shape (K,)
         Intercept b.
-    scale : ndarray of shape (D,)
-        What the input columns are divided by: their scale over their relevance.
-    relevance : ndarray of shape (D,)
-        How much each scaled column counts, 1 on average.
+    columns : Columns
+        What the trees see of the input columns.
     alpha : float
         Penalty of the fit.
     seed : int
@@ -79,23 +100,45 @@ class FittedModel:
     signal : ndarray of shape (K,)
         Variance of the function before any row is seen; only of a regression, else empty.
     rows : TrainingRows or None
-        The rows of the fit; None once they have been forgotten.
+        The rows of the fit, with targets less their trend; None once they have been forgotten.
     sums : ndarray of shape (F, K + 2) or None
         Only of a forest: Σ s p y, Σ s p and Σ s p² over the rows of each cell, with s their
         weights and p the probability that they lie in it.
+    trend : Trend or None
+        The smooth part g, a function of the columns as the trees see them.
+    spread : Spread or None
+        Only of a regression: how far off predictions are.
+    link : ndarray of shape (n_classes + 1,) or None
+        Only of a classification by squared loss: from scores to log-odds, a factor and a shift for
+        each class.
+    calibration : ndarray of shape (n,) or None
+        Only of a classification: probabilities of the true class of rows held out, increasing.
     """
 
     trees: Trees
     levels: Levels
     cell_weights: FloatArray
     intercept: FloatArray
-    scale: FloatArray
-    relevance: FloatArray
+    columns: Columns
     alpha: float
     seed: int
     signal: FloatArray
     rows: TrainingRows | None = None
     sums: FloatArray | None = None
+    trend: Trend | None = None
+    spread: Spread | None = None
+    link: FloatArray | None = None
+    calibration: FloatArray | None = None
+
+    @property
+    def scale(self) -> FloatArray:
+        """What the input columns are divided by."""
+        return self.columns.scale
+
+    @property
+    def relevance(self) -> FloatArray:
+        """How much each scaled column counts, 1 on average."""
+        return self.columns.relevance
 
     @property
     def n_outputs(self) -> int:
@@ -104,15 +147,28 @@ class FittedModel:
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
         """Scores of rows as they come, f(x), (n, K)."""
-        return self.scores_and_mass(X, n_jobs)[:, :-1]
+        rows = self.columns(X)
+        out = self._sums_over_cells(rows, self.cell_weights, n_jobs)[:, :-1] + self.intercept
+        return out if self.trend is None else out + self.trend(rows)
 
-    def scores_and_mass(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Scores of rows, and in a last column φ(x)ᵀφ(x), which is 1 for a fitted row."""
+    def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Scores of rows, and the scale of their errors, (n, K) each."""
+        spread, K = self.spread, self.n_outputs
+        assert spread is not None
+        rows, both = self.columns(X), np.hstack([self.cell_weights, spread.cell_weights])
+        found = self._sums_over_cells(rows, both, n_jobs)
+        scores = found[:, :K] + self.intercept
+        if self.trend is not None:
+            scores += self.trend(rows)
+        return scores, spread.scale(found[:, K:-1], found[:, -1])
+
+    def _sums_over_cells(self, rows: FloatArray, W: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""
         from mondrian_kernel._kernels.scores import level_scores
 
         levels, arrays = self.levels, tuple(self.trees.nodes)
-        rows, W = X / self.scale, np.ascontiguousarray(self.cell_weights)
-        out = np.zeros((rows.shape[0], self.n_outputs + 1))
+        W = np.ascontiguousarray(W)
+        out = np.zeros((rows.shape[0], W.shape[1] + 1))
 
         def run(begin: int, end: int) -> None:
             level_scores(
@@ -127,12 +183,11 @@ class FittedModel:
             )
 
         in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * levels.n_trees)
-        out[:, :-1] += self.intercept
         return out
 
     def features(self, X: FloatArray, n_jobs: int | None) -> sparse.csr_matrix:
         """Sparse features Φ of rows as they come, (n, F)."""
-        node, log_stay = self.trees.walk_through(X / self.scale, self.levels.lifetimes, n_jobs)
+        node, log_stay = self.trees.walk_through(self.columns(X), self.levels.lifetimes, n_jobs)
         return self.levels.features(node, log_stay)
 
     def check(self) -> None:
@@ -145,16 +200,14 @@ class FittedModel:
                 f"cell_weights has shape {self.cell_weights.shape}, but there are "
                 f"{self.levels.n_features} cells and {n_outputs} outputs."
             )
-        for name, values in (("scale", self.scale), ("relevance", self.relevance)):
-            if values.shape != (n_columns,) or not (np.isfinite(values) & (values > 0)).all():
-                raise ValueError(f"{name} is not one positive number for each column.")
+        Basis(self.columns, self.trend, self.link).check(n_columns, n_outputs)
         if self.intercept.shape != (n_outputs,):
             raise ValueError(f"intercept has shape {self.intercept.shape}.")
         if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
             raise ValueError("signal is not a variance for each output.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
-        for name in ("cell_weights", "intercept", "signal", "scale", "relevance"):
+        for name in ("cell_weights", "intercept", "signal"):
             values = getattr(self, name)
             if values.dtype != np.float64 or not np.isfinite(values).all():
                 raise ValueError(f"{name} is not finite, or of another type.")
@@ -165,3 +218,9 @@ class FittedModel:
                 raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
+        if self.spread is not None:
+            self.spread.check(self.levels.n_features, n_outputs)
+        if self.calibration is not None:
+            P = self.calibration
+            if P.ndim != 1 or not ((P >= 0) & (P <= 1)).all() or (np.diff(P) < 0).any():
+                raise ValueError("calibration does not hold increasing probabilities.")

@@ -9,12 +9,16 @@ import numpy as np
 from scipy import sparse
 
 from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.levels import LevelOperator
+from mondrian_kernel._linear.levels import LevelOperator, cells_above, is_in_order
 from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._linear.ridge import log_det, solve, standard_loo_errors
 from mondrian_kernel._linear.scores import centred_targets, evidences, signal_variance
-from mondrian_kernel._linear.variance import PredictiveVariance, SampledVariance
+from mondrian_kernel._linear.variance import PredictiveVariance
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.folds import draw_folds
+from mondrian_kernel._model.levels_fit import fit_folds
+from mondrian_kernel._model.spread import Spread, fit_spread, unknown_spread
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
@@ -33,11 +37,17 @@ def fitted_operator(
 ) -> Operator:
     """Return the operator of fitted rows; ``points`` are the scaled rows, where they are known."""
     weight = rows.weight if weighted else np.ones(rows.weight.size)
-    if levels.n_levels > 1:
+    if levels.n_levels > 1 and is_in_order(cells_above(trees, levels)):
         return LevelOperator(trees, rows.leaf, levels, weight, points, centre=centre, n_jobs=n_jobs)
+    cells, values = levels.column[0][rows.leaf], None
+    if levels.n_levels > 1:
+        each = zip(levels.column, levels.offset[:-1].astype(np.int32), strict=True)
+        cells = np.hstack([column[rows.leaf] + first for column, first in each])
+        values = np.tile(np.repeat(levels.values, levels.n_trees), (weight.size, 1))
     return CellOperator(
-        levels.column[0][rows.leaf],
+        cells,
         levels.n_features,
+        values=values,
         sample_weight=weight,
         centre=centre,
         n_jobs=n_jobs,
@@ -52,30 +62,51 @@ def unfitted_ridge(
     weight: FloatArray | None,
     alpha: float,
     *,
-    scale: FloatArray,
-    relevance: FloatArray,
+    columns: Columns,
     seed: int,
 ) -> FittedModel:
     """Return the record of a regression whose weights are still to be fitted."""
     n_rows, n_outputs = Y.shape
     rows = TrainingRows(leaf, Y, np.ones(n_rows) if weight is None else weight)
     none, blank = np.empty((0, n_outputs)), np.zeros(n_outputs)
-    return FittedModel(
-        trees, levels, none, blank, scale, relevance, float(alpha), seed, blank, rows
-    )
+    return FittedModel(trees, levels, none, blank, columns, float(alpha), seed, blank, rows)
 
 
 def fit_ridge(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -> FittedModel:
     """Return the record with the weights, intercept and signal variance of ridge regression.
 
-    Trees, levels, rows and alpha of the record are given; the rest of it stays.
+    Trees, levels, rows and alpha of the record are given; the rest of it stays. The spread is that
+    of rows held out.
     """
     assert model.rows is not None
     operator = fitted_operator(model.trees, model.levels, model.rows, n_jobs, points=points)
     fit = solve(operator, model.rows.Y, model.alpha)
     target, _ = centred_targets(operator, model.rows.Y)
     signal = signal_variance(operator, target, fit.dual)
-    return replace(model, cell_weights=fit.coef, intercept=fit.intercept, signal=signal)
+    model = replace(model, cell_weights=fit.coef, intercept=fit.intercept, signal=signal)
+    return replace(model, spread=_spread(model, n_jobs))
+
+
+def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
+    """Return the spread of errors of rows held out."""
+    rows, levels, before = model.rows, model.levels, model.spread
+    assert rows is not None
+    folds = draw_folds(rows.weight.size, model.seed)
+    if folds.n_folds == 0:
+        return unknown_spread(levels.n_features, rows.Y)
+    operator = LevelOperator(model.trees, rows.leaf, levels, rows.weight, centre=False)
+    operator.n_jobs = n_jobs
+    centred = rows.Y - np.average(rows.Y, axis=0, weights=rows.weight)
+    unit = np.abs(centred).max(axis=0)  # single precision has no room for large numbers
+    unit = np.where(unit > 0, unit, 1.0)
+    by_fold = np.repeat((centred / unit)[:, None], folds.n_folds, axis=1)
+    found = fit_folds(operator, by_fold, folds, levels.weights[:, None] / model.alpha)
+    out = folds.held_out
+    errors = centred[out] - unit * found[:, :, 0]
+    spread = fit_spread(operator.take(out), levels, errors, rows.Y, rows.weight, model.seed)
+    if model.trend is not None and before is not None:  # the rows hold what the trend left of y
+        spread = replace(spread, far=before.far, lowest=before.lowest, highest=before.highest)
+    return spread
 
 
 def log_marginal_likelihood(model: FittedModel, n_jobs: int | None) -> float:
@@ -125,16 +156,18 @@ class ErrorBars:
 
     @classmethod
     def of(cls, model: FittedModel, n_jobs: int | None) -> ErrorBars:
-        """Compute the error bars of a fit: exactly, or from a sample where rows are many."""
+        """Compute the error bars of a fit, in O(min(N, F)³)."""
         assert model.rows is not None
         rows, alpha = model.rows, model.alpha
         operator = fitted_operator(model.trees, model.levels, rows, n_jobs)
-        if operator.size <= VARIANCE_DENSE_SIZE:
-            exact = PredictiveVariance(operator, alpha)
-            return cls(exact, standard_loo_errors(operator, rows.Y, alpha, exact), rows.weight)
-        sampled = SampledVariance(operator, alpha)
-        errors = sampled.standard_errors(solve(operator, rows.Y, alpha).dual)
-        return cls(sampled, errors, rows.weight[sampled.rows])
+        if operator.size > VARIANCE_DENSE_SIZE:
+            raise ValueError(
+                f"The joint posterior of {operator.n_rows} rows needs a matrix of "
+                f"{operator.size} × {operator.size} numbers, more than {VARIANCE_DENSE_SIZE} × "
+                f"{VARIANCE_DENSE_SIZE}. Fit fewer rows, or use return_std or predict_interval."
+            )
+        exact = PredictiveVariance(operator, alpha)
+        return cls(exact, standard_loo_errors(operator, rows.Y, alpha, exact), rows.weight)
 
     def std(self, Phi: sparse.csr_matrix, model: FittedModel) -> FloatArray:
         """Return the standard deviation of a new y at rows with features Φ, (n, K)."""
@@ -142,20 +175,11 @@ class ErrorBars:
         std: FloatArray = np.sqrt(variance[:, None] * model.signal)
         return std
 
-    def quantile(self, share: float) -> FloatArray:
-        """Quantile of the errors, in units of a standard deviation at signal variance 1, (K,)."""
-        return weighted_quantile(self.errors, self.weight, share)
-
-
-def weighted_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
-    """Quantile of each column of ``errors`` (N, K); a row of weight s counts as s rows.
-
-    Between two rows it is the larger one.
-    """
-    order = np.argsort(errors, axis=0)
-    below = np.cumsum(weight[order], axis=0)
-    wanted = 1.0 + share * (weight.sum() - 1.0)
-    index = np.minimum((below < wanted * (1 - 1e-12)).sum(axis=0), errors.shape[0] - 1)
-    at = np.take_along_axis(order, index[None], axis=0)
-    quantile: FloatArray = np.take_along_axis(errors, at, axis=0)[0]
-    return quantile
+    def spread(self, signal: FloatArray) -> Spread:
+        """Return errors of both signs in units of the standard deviation, as a spread."""
+        unit = self.errors / np.sqrt(np.where(signal > 0, signal, 1.0))
+        known = Spread.normal(signal.size)
+        if unit.shape[0] == 0:
+            return known
+        weight = np.concatenate([self.weight, self.weight])
+        return replace(known, errors=np.concatenate([unit, -unit]), weight=weight)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
-from mondrian_kernel._online.stream import last_build
+from mondrian_kernel._online.stream import last_build, stream_scale
 from mondrian_kernel._settings import WARM_UP
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels
@@ -97,11 +97,11 @@ class ExactStream:
         """Return a stream without rows; lifetime, alpha and scale are parameters of the model."""
         online = OnlineTrees.empty(n_columns, n_trees, float(lifetime), seed)
         ones = np.ones(n_columns)
-        given = ones if isinstance(scale, str) else dim_scale(scale, ones[None], None)
+        given = column_scale(scale, ones[None], None)
         none = np.empty((0, n_trees), np.int32)
         rows = TrainingRows(none, np.empty((0, n_outputs)), np.empty(0))
         stream = cls(online, ones[:1], rows, given, ones, alpha)
-        if isinstance(scale, str):
+        if is_measured(scale):
             stream._scale_rule, stream._kept = scale, np.empty((0, n_columns))
         return stream
 
@@ -152,8 +152,7 @@ class ExactStream:
             levels=self._levels(),
             cell_weights=fit.coef if one_level else fit.coef[np.concatenate(self._numbers)],
             intercept=fit.intercept,
-            scale=self.scale,
-            relevance=self.relevance,
+            columns=Columns.scaled(self.scale, self.relevance),
             alpha=self.alpha,
             seed=self.online.seed,
             signal=fit.signal,
@@ -241,7 +240,7 @@ class ExactStream:
             self.online.freeze().n_trees,
             self.online.lifetime,
             self.alpha,
-            dim_scale(self._scale_rule, X[some], weight[some]),
+            stream_scale(self._scale_rule, X[some], weight[some]),
             self.online.seed,
         )
         new._scale_rule = self._scale_rule

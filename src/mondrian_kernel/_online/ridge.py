@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from mondrian_kernel._linear.cholesky import lower_factor
 from mondrian_kernel._linear.scores import LOG_2PI
 from mondrian_kernel._settings import EXACT_CHANGE, EXACT_DRIFT
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -186,7 +187,7 @@ class ExactRidge:
         Phi = self._Phi()
         A = (Phi.T @ Phi.multiply(s[:, None])).toarray()
         A.flat[:: C + 1] += self._alpha
-        L = linalg.cholesky(A, lower=True, overwrite_a=True)
+        L = lower_factor(A, self._alpha)
         self._log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
         R, _ = linalg.lapack.dpotri(L, lower=1)
         self._R, self._n_inverse = np.tril(R) + np.tril(R, -1).T, C
@@ -203,7 +204,7 @@ class ExactRidge:
         solve_lower(self._L, n, cross)
         rest = K[:, n:] - cross @ cross.T
         rest.flat[:: k + 1] += self._alpha / s
-        corner = linalg.cholesky(rest, lower=True, overwrite_a=True)
+        corner = lower_factor(rest, self._alpha)
         self._L[n : self._n, :n], self._L[n : self._n, n : self._n] = cross, corner
         right = np.hstack([self.Y[n:] - self._offset, np.ones((k, 1))])
         right -= cross @ self._Z[:, :n].T
@@ -227,7 +228,7 @@ class ExactRidge:
         RPhi = (Phi @ R).T
         inner = Phi @ RPhi
         inner.flat[:: s.size + 1] += 1.0 / s
-        L = linalg.cholesky(inner, lower=True, overwrite_a=True)
+        L = lower_factor(inner, self._alpha)
         V = linalg.solve_triangular(L, RPhi.T, lower=True)
         R -= V.T @ V
         self._log_det += (C - old) * np.log(self._alpha)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.group import Counts, LearnerGroup
 from mondrian_kernel._online.learners import Filter, Means
@@ -136,8 +137,7 @@ class ScaledStream:
             levels=self._levels(),
             cell_weights=learner.cell_weights(n_cells, self._value),
             intercept=learner.intercept,
-            scale=self.scale,
-            relevance=self.relevance,
+            columns=Columns.scaled(self.scale, self.relevance),
             alpha=learner.alpha,
             seed=self.online.seed,
             signal=learner.signal(),

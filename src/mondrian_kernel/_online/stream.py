@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._model.relevance import is_learnt, learn_relevance
-from mondrian_kernel._model.scaling import dim_scale
 from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
+    LARGEST_NUMBER,
     RELEVANCE_AT,
-    STREAM_RELEVANCE_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
-from mondrian_kernel._trees.checks import check_ranges
+from mondrian_kernel._trees.checks import check_magnitudes, check_ranges
 from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
@@ -62,7 +61,7 @@ class Stream(ScaledStream):
     start : Start or None
         State after the leading equal rows; None while all rows are equal or none has come.
     scale_rule : "std" or ndarray of shape (D,)
-        How the scale is found: as standard deviations, or given.
+        How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
         Whether the relevance of columns is to be learnt.
     """
@@ -109,11 +108,11 @@ class Stream(ScaledStream):
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
         learners: list[Learner] = [learner.fresh() for _ in rungs]
         ones = np.ones(n_columns)
-        given = ones if isinstance(scale, str) else dim_scale(scale, ones[None], None)
+        given, measured = column_scale(scale, ones[None], None), is_measured(scale)
         stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
-        stream.scale_rule = scale if isinstance(scale, str) else given
+        stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
-        if auto or isinstance(scale, str) or stream.learns_relevance:
+        if auto or measured or stream.learns_relevance:
             stream.kept = (np.empty((0, n_columns)), np.empty((0, learner.n_outputs)), np.empty(0))
         return stream
 
@@ -234,7 +233,7 @@ class Stream(ScaledStream):
         n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
         if n_first > last_build(n_before):
             X, _, weight = some = take_rows(rows, 0, n_first)
-            scale = dim_scale(self.scale_rule, X, weight)
+            scale = stream_scale(self.scale_rule, X, weight)
             new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
         if self.learns_relevance and n >= RELEVANCE_AT:
             some = take_rows(rows, 0, RELEVANCE_AT)
@@ -249,9 +248,10 @@ class Stream(ScaledStream):
     def _with_relevance(self, rows: Rows, max_cells: int | None) -> Stream:
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
-        scale, seed = dim_scale(self.scale_rule, X, weight), self.online.seed
-        relevance = learn_relevance(X / scale, Y, weight, seed, STREAM_RELEVANCE_ROWS)
-        return self._restarted(rows, scale, relevance, max_cells)
+        scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
+        no_ranks = np.zeros(X.shape[1], bool)
+        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
+        return self._restarted(rows, scale, found.columns.relevance, max_cells)
 
     def _restarted(
         self, rows: Rows, scale: FloatArray, relevance: FloatArray, max_cells: int | None
@@ -282,6 +282,13 @@ class Stream(ScaledStream):
         new.scale_rule, new.learns_relevance = self.scale_rule, self.learns_relevance
         new.learn_parts(take_rows(rows, 1, None), max_cells)
         return new
+
+
+def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return what the columns are divided by; in the end no column may be lost by underflow."""
+    if X.shape[0] >= WARM_UP:
+        check_magnitudes(X, "X", least=1.0 / LARGEST_NUMBER)
+    return column_scale(rule, X, weight)
 
 
 def last_build(n_rows: int) -> int:

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import _check_sample_weight
 
-from mondrian_kernel._linear.classes import check_classes
-from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array
+from mondrian_kernel._linear.losses import LOSSES, encode
 from mondrian_kernel._path.result import CRITERIA
-from mondrian_kernel._settings import MODEL_ALPHAS, PATH_ALPHAS_LEFT_OUT
-from mondrian_kernel._trees.checks import check_rows
+from mondrian_kernel._settings import (
+    JOINED_ROWS,
+    LARGEST_NUMBER,
+    MODEL_ALPHAS,
+    PATH_ALPHAS_LEFT_OUT,
+)
+from mondrian_kernel._trees.checks import (
+    check_magnitudes,
+    check_rows,
+    check_weight_range,
+    naming,
+    refuse_dates,
+)
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -26,29 +41,24 @@ def default_alphas() -> FloatArray:
     return np.logspace(*MODEL_ALPHAS)
 
 
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Name the argument in errors that are about what is in it."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-
-
 def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
         return default_alphas()[PATH_ALPHAS_LEFT_OUT:]
     out = _numbers(np.atleast_1d(alphas), "alphas")
-    if out.size == 0 or out.min() <= 0:
-        raise ValueError(f"alphas must be positive numbers, at least one, got {alphas!r}.")
+    if out.size == 0 or out.min() <= 0 or out.max() > LARGEST_NUMBER:
+        raise ValueError(
+            f"alphas must be positive numbers, at least one and at most {LARGEST_NUMBER:g}, got "
+            f"{alphas!r}."
+        )
     return out
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    out: FloatArray = check_array(
-        values, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name
-    )
+    with naming(name):
+        out: FloatArray = check_array(
+            values, ensure_2d=False, ensure_min_samples=0, dtype=np.float64, input_name=name
+        )
     return np.unique(out)
 
 
@@ -60,32 +70,31 @@ def check_lifetimes(lifetimes: ArrayLike) -> FloatArray:
     return out
 
 
-def check_options(
-    criterion: str,
-    solver: str,
-    validation: object,
-    max_lifetime: float | None,
-    n_lifetimes: int,
-    tol: float,
-) -> None:
+_OPTIONS: dict[str, list[Any]] = {
+    "features": [MondrianFeatures, None],
+    "loss": [StrOptions(set(LOSSES))],
+    "criterion": [StrOptions(set(CRITERIA))],
+    "solver": [StrOptions({"auto", "dense", "lanczos"})],
+    "validation": [tuple, None],
+    "max_lifetime": [Interval(Real, 0, np.inf, closed="right"), None],
+    "n_lifetimes": [Interval(Integral, 1, None, closed="left")],
+    "passes": [Interval(Integral, 1, None, closed="left")],
+    "alpha": [Interval(Real, 0, None, closed="neither")],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "callback": [callable, None],
+}
+"""What arguments of paths may be; arrays are checked as they are read."""
+
+
+def check_options(path: str, **options: Any) -> None:
     """Refuse impossible arguments of a path."""
-    if criterion not in CRITERIA:
-        raise ValueError(f"criterion must be one of {CRITERIA}, got {criterion!r}.")
-    if solver not in ("auto", "dense", "lanczos"):
-        raise ValueError(
-            f"solver must be 'auto', 'dense' or 'lanczos', got {solver!r}. For stochastic "
-            "gradients call sgd_path."
-        )
-    if criterion == "holdout" and validation is None:
+    validate_parameter_constraints({name: _OPTIONS[name] for name in options}, options, path)
+    validation = options.get("validation")
+    if options.get("criterion") == "holdout" and validation is None:
         raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
-    if validation is not None and not (isinstance(validation, tuple) and len(validation) == 2):
+    if validation is not None and len(validation) != 2:
         raise ValueError("validation must be a pair (X, y).")
-    if max_lifetime is not None and not (isinstance(max_lifetime, Real) and max_lifetime > 0):
-        raise ValueError(f"max_lifetime must be positive, got {max_lifetime!r}.")
-    if not (isinstance(n_lifetimes, Integral) and n_lifetimes >= 1):
-        raise ValueError(f"n_lifetimes must be a whole number, at least 1, got {n_lifetimes!r}.")
-    if not (isinstance(tol, Real) and tol > 0):
-        raise ValueError(f"tol must be positive, got {tol!r}.")
 
 
 def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
@@ -96,9 +105,12 @@ def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
             f"loss='squared' takes numbers, but y holds classes such as {first[0]!r}. Choose "
             "loss='log_loss' or 'hinge'."
         )
+    refuse_dates(y, "y")
     Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(rows, Y)
-    return Y[:, None] if Y.ndim == 1 else Y
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    check_magnitudes(Y, "y", least=1.0 / LARGEST_NUMBER)
+    return Y
 
 
 def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArray | None:
@@ -110,6 +122,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArr
     )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
+    check_weight_range(weight[weight > 0], "sample_weight")
     return weight
 
 
@@ -144,6 +157,20 @@ def join_equal(
     return order[begin], np.add.reduceat(s[order], begin)
 
 
+def in_fixed_order(
+    rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None
+) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
+    """Join equal rows and sort them, where they are few or have weights.
+
+    What is drawn at random then depends neither on the order of the rows nor on whether a row of
+    weight 2 came as two rows.
+    """
+    if weight is None and rows.shape[0] > JOINED_ROWS:
+        return rows, Y, weight
+    first, total = join_equal(rows, Y, weight)
+    return rows[first], Y[first], total
+
+
 def join_copies(
     rows: FloatArray, Y: FloatArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
@@ -164,15 +191,13 @@ def class_labels(
     y: ArrayLike, rows: FloatArray, classes: NDArray[Any] | None = None
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the numbers of the classes of rows, and the classes; where not given those of y."""
-    labels = column_or_1d(y)
+    labels = column_or_1d(label_array(y))
     check_consistent_length(rows, labels)
     assert_all_finite(labels, input_name="y")
     if classes is None:
-        classes, _ = check_classes(labels)
-    new = labels[~np.isin(labels, classes)].tolist()
-    if new:
-        raise ValueError(f"validation y has the class {new[0]!r}, which y has not.")
-    return np.searchsorted(classes, labels), classes
+        classes, numbers = check_classes(labels)
+        return numbers, classes
+    return class_numbers(classes, labels, "of the rows that are fitted"), classes
 
 
 def features_checker(n_estimators: int, random_state: Any, n_jobs: int | None) -> MondrianFeatures:
@@ -224,12 +249,11 @@ def class_rows(
     y: ArrayLike,
     validation: tuple[ArrayLike, ArrayLike] | None,
     sample_weight: ArrayLike | None,
-    n_estimators: int,
-    random_state: Any,
+    checker: MondrianFeatures,
 ) -> ClassRows:
     """Check rows and classes; rows held out follow the others."""
-    checker = features_checker(n_estimators, random_state, None)
     rows = check_rows(checker, X, reset=True)
+    check_magnitudes(rows, "X", least=1.0 / LARGEST_NUMBER)
     labels, classes = class_labels(y, rows)
     weight = check_weights(sample_weight, rows)
     parts = None

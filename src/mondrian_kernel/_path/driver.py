@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -307,6 +308,25 @@ def listener(verbose: Verbose) -> Callback | None:
     return report if verbose else None
 
 
+class Stages:
+    """Tells how far a fit of several stages has come, as a path does."""
+
+    def __init__(self, verbose: Verbose, total: int) -> None:
+        self._tell, self._total, self._done = listener(verbose), total, 0
+        self._began = perf_counter()
+
+    def done(self, stage: str) -> None:
+        """Tell that a stage has ended, and the seconds that it took."""
+        self._done += 1
+        now = perf_counter()
+        if self._tell is not None:
+            self._tell(self._done, self._total, {"stage": stage, "seconds": now - self._began})
+        self._began = now
+
+
 def report(done: int, total: int, info: dict[str, Any]) -> None:
-    """Print how far a path has come."""
+    """Print how far a path or a fit has come."""
+    if "stage" in info:
+        print(f"fit {done}/{total}: {info['stage']}, {info['seconds']:.1f} s")
+        return
     print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")

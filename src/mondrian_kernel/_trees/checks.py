@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mondrian_kernel._settings import LARGEST_NUMBER, LARGEST_WEIGHT, LEAST_PENALTY, WEIGHT_RATIO
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 
 _HUGE = float(np.finfo(np.float64).max)
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Decorate a fit: parameters are checked first, and the estimator stays as it was on failure.
+
+    Otherwise a model that was fitted on other columns would keep its trees and take the number of
+    columns of the rows that failed.
+    """
+    checked = _fit_context(prefer_skip_nested_validation=True)(fit)
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return checked(self, *args, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Name the argument in errors that are about what is in it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def refuse_dates(values: Any, name: str) -> None:
+    """Raise TypeError for dates, which become huge numbers, and missing ones the least of all."""
+    dtype = getattr(values, "dtype", None)
+    dtypes = getattr(values, "dtypes", ()) if dtype is None else (dtype,)
+    if not {getattr(d, "kind", None) for d in dtypes}.isdisjoint({"m", "M"}):
+        raise TypeError(f"{name} holds dates: turn them into numbers, such as days, first.")
+
 
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
     """Validate rows as a float64 array whose ranges do not overflow."""
+    refuse_dates(X, "X")
     rows: FloatArray = validate_data(
         estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
     )
@@ -51,6 +96,43 @@ def check_ranges(rows: FloatArray) -> None:
         raise ValueError(
             f"The ranges of the columns of X overflow: column {worst} runs from "
             f"{rows[:, worst].min():.3g} to {rows[:, worst].max():.3g}. Rescale X."
+        )
+
+
+def check_magnitudes(values: FloatArray, name: str, *, least: float = 0.0) -> None:
+    """Raise ValueError if squares of the columns of ``values`` (N, K) might over- or underflow.
+
+    ``least`` is the smallest range of a column that is not constant.
+    """
+    low, high = values.min(axis=0), values.max(axis=0)
+    with np.errstate(over="ignore"):
+        side = high - low
+        wrong = (np.maximum(high, -low) > LARGEST_NUMBER) | ((side > 0) & (side < least))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        culprit = name if values.shape[1] == 1 else f"Column {k} of {name}"
+        raise ValueError(
+            f"{culprit} runs from {low[k]:.3g} to {high[k]:.3g}. Squares of such numbers overflow "
+            "or vanish: divide by a typical value first."
+        )
+
+
+def check_weight_range(weight: FloatArray, name: str) -> None:
+    """Raise ValueError if positive weights are so unequal, large or small that sums lose them."""
+    low, high = float(weight.min()), float(weight.max())
+    if high > WEIGHT_RATIO * low or low < 1.0 / LARGEST_WEIGHT or high > LARGEST_WEIGHT:
+        raise ValueError(
+            f"{name} gives weights from {low:.3g} to {high:.3g}, which rounding would lose. Divide "
+            f"them by their mean, and leave out rows below {1.0 / WEIGHT_RATIO:g} of the largest."
+        )
+
+
+def check_penalty(alpha: float, total: float) -> None:
+    """Raise ValueError if a penalty is lost beside the sum of the weights of the rows."""
+    if alpha < LEAST_PENALTY * total:
+        raise ValueError(
+            f"alpha={alpha:g} is too small beside rows of the total weight {total:.3g}: rounding "
+            f"errors are larger. Take {LEAST_PENALTY * total:.0e} or more."
         )
 
 

@@ -37,7 +37,7 @@ class Growth:
         self._X = np.ascontiguousarray(X)
         self._columns = np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
-        self.n_trees = n_trees
+        self.n_trees = n_trees = int(n_trees)
         self.lifetime = 0.0
         box = np.concatenate([X.min(axis=0), X.max(axis=0)])
 

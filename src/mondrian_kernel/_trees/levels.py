@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._settings import DISTRIBUTION_LEVELS
-from mondrian_kernel._trees.checks import check_budget, check_vectors
+from mondrian_kernel._trees.checks import check_budget, check_vectors, naming
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.trees import Trees
@@ -157,14 +157,16 @@ def check_lifetimes(lifetime: Any, weights: Any) -> tuple[FloatArray, FloatArray
         if weights is not None:
             raise ValueError("A distribution of lifetimes has its own weights: pass weights=None.")
         lifetime = lifetime.ppf((np.arange(DISTRIBUTION_LEVELS) + 0.5) / DISTRIBUTION_LEVELS)
-    lifetimes = np.atleast_1d(np.asarray(lifetime, dtype=np.float64))
+    with naming("lifetime"):
+        lifetimes = np.atleast_1d(np.asarray(lifetime, dtype=np.float64))
     if lifetimes.ndim != 1 or lifetimes.size == 0 or not (lifetimes >= 0).all():
         raise ValueError(f"lifetime must be one or more numbers, not negative, got {lifetime!r}.")
     if not (np.diff(lifetimes) > 0).all():
         raise ValueError(f"Several lifetimes must increase, got {lifetime!r}.")
     if weights is None:
         return lifetimes, np.full(lifetimes.size, 1.0 / lifetimes.size)
-    w = np.asarray(weights, dtype=np.float64)
+    with naming("weights"):
+        w = np.asarray(weights, dtype=np.float64)
     if w.shape != lifetimes.shape or not (np.isfinite(w) & (w > 0)).all():
         raise ValueError(
             f"weights must be {lifetimes.size} positive numbers, one for each lifetime, got "

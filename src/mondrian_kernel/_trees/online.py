@@ -147,7 +147,7 @@ class OnlineTrees:
     ) -> OnlineTrees:
         """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
         none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
-        root = np.full(n_trees, -1, np.int32)
+        root = np.full(int(n_trees), -1, np.int32)
         links = (none, none, none, none, none)
         trees = Trees(lifetime, root, *links, never, never, box, box, none)
         n_rungs = 1 if rungs is None else len(rungs)
@@ -199,7 +199,7 @@ class OnlineTrees:
             changed before the next call, as :meth:`rollback` reads it.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
-        cap = _NO_CAP if max_cells is None else max_cells
+        cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
         n_before, before = self.n_rows, self._batch
         self._frozen = self._refinement = None
         if before.progress[_SAVED]:

@@ -33,7 +33,7 @@ def in_threads(
     workers = 1 if alone else effective_n_jobs(n_jobs)
     if workers == 1:
         return [run(0, n)]
-    edges = np.unique(np.linspace(0, n, 4 * workers + 1).astype(int)).tolist()
+    edges = np.unique(np.linspace(0, n, min(4 * workers, n) + 1).astype(int)).tolist()
     # A forked process has none of the threads of its parent.
     pool = _pool(workers, os.getpid())
     pieces: list[Future[Any]] = []

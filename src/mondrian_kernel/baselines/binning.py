@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
+from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.baselines.fourier import LaplaceFeatures, Seed
 
@@ -139,7 +139,7 @@ class RandomBinningFeatures(LaplaceFeatures):
         self._check_entries(columns.shape[1])
         return self._csr(columns)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def _fit(self, X: ArrayLike) -> IntArray:
         """Draw the grids, number their cells and return the feature of each row, (M, N)."""
         rows, rng = self._training_rows(X)

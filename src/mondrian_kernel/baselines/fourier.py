@@ -11,12 +11,12 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    _fit_context,
 )
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._trees.checks import all_or_nothing, check_rows
 from mondrian_kernel._typing import FloatArray
 
 Seed = int | np.random.RandomState | None
@@ -34,14 +34,12 @@ class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _training_rows(self, X: ArrayLike) -> tuple[FloatArray, np.random.RandomState]:
         """Validate the rows given to ``fit``, and return a generator with them."""
-        rows: FloatArray = validate_data(self, X, dtype=np.float64)
-        return rows, check_random_state(self.random_state)
+        return check_rows(self, X, reset=True), check_random_state(self.random_state)
 
     def _new_rows(self, X: ArrayLike) -> FloatArray:
         """Validate the rows given to ``transform``."""
         check_is_fitted(self)
-        rows: FloatArray = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        return rows
+        return check_rows(self, X)
 
 
 class LaplaceFourierFeatures(LaplaceFeatures):
@@ -113,7 +111,7 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         self.n_components = n_components
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the frequencies. Only the number of columns of ``X`` is used.
 

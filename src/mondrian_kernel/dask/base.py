@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from mondrian_kernel._base import MondrianEstimator, shared_docs
-from mondrian_kernel._model.relevance import is_learnt, learn_relevance
+from mondrian_kernel._model.columns import Columns, is_learnt, learn_columns
 from mondrian_kernel._path.choose import enough_trees, sample_rows
-from mondrian_kernel._trees.checks import check_budget
+from mondrian_kernel._trees.checks import check_budget, check_penalty
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
@@ -47,7 +48,7 @@ def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
     """Give a method the docstring of a local one, for collections."""
     text = local.__doc__ or ""
     if local.__name__.startswith("fit"):
-        text = text.replace("Rows, finite.", _ROWS)
+        text = re.sub("Rows, finite.*[.]", _ROWS, text, count=1)
         text = text.replace(" : array-like of", " : dask array or dataframe of")
     else:
         text = text.replace("\n\n", "\n\n        Lazy where X is a dask collection.\n\n", 1)
@@ -88,7 +89,11 @@ class BlockEstimator(MondrianEstimator):
         check_budget(self.max_cells, self.n_estimators)
         rows, names = row_array(X)
         targets = beside(y, rows, "y")
-        return Blocks(rows, targets, sample_weight, **options), targets, names
+        blocks = Blocks(rows, targets, sample_weight, **options)
+        blocks.check_numbers()
+        if not isinstance(self.alpha, str):
+            check_penalty(self.alpha, blocks.summary.rows.weight)
+        return blocks, targets, names
 
     def _keep_columns(self, blocks: Blocks, names: NDArray[np.object_] | None) -> None:
         self.n_features_in_ = blocks.n_columns
@@ -96,19 +101,20 @@ class BlockEstimator(MondrianEstimator):
 
     def _learn_scales(
         self, blocks: Blocks, seed: int, columns: Callable[[NDArray[Any]], FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what the columns are divided by, and their relevance, learnt on fetched rows.
+    ) -> Columns:
+        """Return scaled columns, with relevances learnt on fetched rows.
 
-        As :func:`mondrian_kernel._model.relevance.scale_and_relevance`; ``columns`` makes targets
-        (n, T) of y.
+        ``columns`` makes targets (n, T) of y.
         """
         scale = blocks.column_scale(self.scale)
         if not is_learnt(self.relevance, self.lifetime, self.scale):
-            return scale, np.ones(scale.size)
-        X, y, weight = blocks.scaled(scale).take(sample_rows(blocks.n_rows, seed))
+            return Columns.scaled(scale)
+        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
         assert y is not None
-        relevance = learn_relevance(X, columns(y), unless_one(weight), seed)
-        return scale / relevance, relevance
+        no_ranks = np.zeros(scale.size, bool)
+        found = learn_columns(X, columns(y), unless_one(weight), seed, scale=scale, ranked=no_ranks)
+        relevance = found.columns.relevance
+        return Columns.scaled(scale / relevance, relevance)
 
     def _grow(self, blocks: Blocks, lifetime: float, seed: int, n_classes: int = 0) -> Trees:
         """Grow as many trees as are asked for, or as are worth it."""

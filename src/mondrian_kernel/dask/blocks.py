@@ -13,7 +13,14 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from mondrian_kernel._model.scaling import dim_scale, rounded
+from mondrian_kernel._model.columns import column_scale, rounded
+from mondrian_kernel._settings import LARGEST_NUMBER
+from mondrian_kernel._trees.checks import (
+    check_magnitudes,
+    check_weight_range,
+    naming,
+    refuse_dates,
+)
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
 from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
@@ -36,7 +43,10 @@ class Moments(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """Rows of each block, bounds and moments of the columns, and moments of numeric targets."""
+    """Rows of each block, bounds of all numbers, and moments of columns and numeric targets.
+
+    ``lower`` and ``upper`` are those of the columns, of numeric targets and of the weights.
+    """
 
     lengths: NDArray[np.int64]
     lower: FloatArray
@@ -97,8 +107,19 @@ class Blocks:
     @property
     def box(self) -> FloatArray:
         """Bounding box of the rows, (2, D): division by a scale keeps the order."""
-        box = np.stack([self.summary.lower, self.summary.upper])
+        box = self._bounds()[:, : self.n_columns]
         return box if self._scale is None else box / self._scale
+
+    def _bounds(self) -> FloatArray:
+        return np.stack([self.summary.lower, self.summary.upper])
+
+    def check_numbers(self) -> None:
+        """Raise ValueError if rows, targets or weights are too large, small or unequal to fit."""
+        bounds, n, least = self._bounds(), self.n_columns, 1.0 / LARGEST_NUMBER
+        check_magnitudes(bounds[:, :n], "X", least=least)
+        check_weight_range(bounds[:, -1], "sample_weight")
+        if self._numeric:
+            check_magnitudes(bounds[:, n:-1], "y", least=least)
 
     @property
     def target_mean(self) -> FloatArray:
@@ -107,9 +128,9 @@ class Blocks:
         return self.summary.targets.mean
 
     def column_scale(self, scale: Any) -> FloatArray:
-        """Return what each column is divided by: ``dim_scale`` of all rows."""
+        """Return what each column is divided by: ``column_scale`` of all rows."""
         if not isinstance(scale, str):
-            return dim_scale(scale, self.summary.lower[None], None)
+            return column_scale(scale, self.box[:1], None)
         total, mean, square = self.summary.rows
         with np.errstate(over="ignore", invalid="ignore"):
             variance = square / total
@@ -223,7 +244,9 @@ def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def numbers(y: NDArray[Any]) -> FloatArray:
     """Targets as a float64 matrix (n, T), also where n is 0."""
-    Y: FloatArray = np.asarray(y, dtype=np.float64)
+    refuse_dates(y, "y")
+    with naming("y"):
+        Y: FloatArray = np.asarray(y, dtype=np.float64)
     return Y[:, None] if Y.ndim == 1 else Y
 
 
@@ -243,7 +266,8 @@ def _call(
     x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
     Y = None if y is None else np.asarray(y)
-    s = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+    with naming("sample_weight"):
+        s = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
     for name, part in ("y", Y), ("sample_weight", s):
         if part is not None and part.shape[0] != X.shape[0]:
             raise ValueError(
@@ -269,16 +293,16 @@ def _summarise(rows: Rows, numeric: bool) -> Summary:
     _check_finite(s[:, None], "sample_weight")
     if s.size and s.min() < 0:
         raise ValueError(f"sample_weight has the negative entry {s.min()}.")
-    targets = None
+    targets, parts = None, [X, s[:, None]]
     if numeric:
         assert rows.Y is not None
         Y = numbers(rows.Y)
         _check_finite(Y, "y")
-        targets = _moments(Y, s)
+        targets, parts = _moments(Y, s), [X, Y, s[:, None]]
     return Summary(
         np.array([s.size]),
-        X.min(axis=0, initial=np.inf),
-        X.max(axis=0, initial=-np.inf),
+        np.concatenate([part.min(axis=0, initial=np.inf) for part in parts]),
+        np.concatenate([part.max(axis=0, initial=-np.inf) for part in parts]),
         _moments(X, s),
         targets,
     )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from mondrian_kernel._linear.cholesky import lower_factor
 from mondrian_kernel._linear.lanczos import krylov
 from mondrian_kernel._linear.operator import Products, SparseRows
 from mondrian_kernel._linear.scores import evidences
@@ -193,8 +194,7 @@ class Sums:
         """Lower Cholesky factor of A + αI."""
         A = self.A.copy()
         A.flat[:: A.shape[0] + 1] += alpha
-        L: FloatArray = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
-        return L
+        return lower_factor(A, alpha)
 
     def solve(self, alpha: float) -> FloatArray:
         """Weights (C, T)."""

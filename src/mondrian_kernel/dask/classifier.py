@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from mondrian_kernel._linear.classes import weigh_classes
+from mondrian_kernel._linear.classes import class_numbers, label_array, weigh_classes
 from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
@@ -27,7 +27,7 @@ from mondrian_kernel._settings import (
     LBFGS_MEMORY,
     LBFGS_STEPS,
 )
-from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
@@ -48,7 +48,7 @@ class Encoded:
 
     def labels(self, y: NDArray[Any]) -> NDArray[np.intp]:
         """Numbers of classes (n,)."""
-        return np.searchsorted(self.classes, y)
+        return class_numbers(self.classes, label_array(y), "of all blocks")
 
     def one_hot(self, y: NDArray[Any]) -> FloatArray:
         """Columns of zeros and ones, one for each class, (n, K)."""
@@ -111,13 +111,14 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelClassifier._parameter_constraints,
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path"})],
         "loss": [StrOptions({"log_loss", "squared"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
         self,
-        lifetime: float | str = "auto",
+        lifetime: float | str = "path",
         alpha: float | str = "auto",
         n_estimators: int | str = "auto",
         *,
@@ -140,7 +141,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         self.keep_cells = keep_cells
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     @docs_of(MondrianKernelClassifier.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
@@ -148,15 +149,14 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         blocks, targets, names = self._check_blocks(X, y, sample_weight)
         if targets.ndim != 1:
             raise ValueError(f"y must have one dimension, got {targets.ndim}.")
-        _ = blocks.summary  # checks the rows first
         seed, target = draw_seed(self.random_state), self._encoding(blocks)
-        scale, relevance = self._learn_scales(blocks, seed, target.one_hot)
-        blocks = blocks.scaled(scale)
+        columns = self._learn_scales(blocks, seed, target.one_hot)
+        blocks = blocks.scaled(columns.scale)
         lifetime, alpha, path = self._choose(blocks, target, seed)
         trees = self._grow(blocks, lifetime, seed, target.classes.size)
         levels = Levels.of(trees, np.array([trees.lifetime]))
         none = np.empty(0)
-        model = FittedModel(trees, levels, none, none, scale, relevance, float(alpha), seed, none)
+        model = FittedModel(trees, levels, none, none, columns, float(alpha), seed, none)
         dense = self.loss == "squared" and is_dense("auto", levels.n_features)
         cells = CellBlocks(blocks, trees, levels, target, keep=False if dense else self.keep_cells)
         if self.loss == "squared":
@@ -173,6 +173,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     def _encoding(self, blocks: Blocks) -> Encoded:
         """Return the classes and the factors of their weights, from one pass over the rows."""
         classes, weight = blocks.total(_count_classes, _merge_classes)
+        classes = label_array(classes)
         if classes.size < 2:
             raise ValueError(
                 f"All rows are of one class, {classes.tolist()[0]!r}: it takes two to classify."
@@ -184,7 +185,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     def _choose(
         self, blocks: Blocks, target: Encoded, seed: int
     ) -> tuple[float, float, LifetimePath | None]:
-        if self.lifetime != "auto" and self.alpha != "auto":
+        if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
             return float(self.lifetime), float(self.alpha), None
         some = np.arange(blocks.n_rows)
         if some.size > CLASS_SAMPLE_ROWS:
@@ -201,7 +202,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
             self.loss,
             weight,
             seed,
-            lifetime=self.lifetime,
+            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
             alpha=self.alpha,
             n_estimators=self.n_estimators,
             n_jobs=self.n_jobs,
@@ -209,6 +210,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         )
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
+    predict_set = not_on_dask(MondrianKernelClassifier.predict_set)
 
     @docs_of(MondrianKernelClassifier.decision_function)
     def decision_function(self, X: Any) -> Any:  # noqa: D102
@@ -239,9 +241,10 @@ _Classes = tuple[NDArray[Any], FloatArray]
 def _count_classes(rows: Rows) -> _Classes:
     """Classes in a block, and the sum of weights of each."""
     assert rows.Y is not None
-    if rows.Y.size:
-        check_classification_targets(rows.Y)
-    classes, labels = np.unique(rows.Y, return_inverse=True)
+    y = label_array(rows.Y)
+    if y.size:
+        check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
     return classes, _add_up(rows.weight, labels, classes.size)
 
 

@@ -8,10 +8,9 @@ import dask.array as da
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._trees.checks import check_budget, draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, check_budget, draw_seed
 from mondrian_kernel._trees.levels import check_lifetimes, reached_levels, run_growth
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import docs_of, keep_names, map_rows, not_on_dask
@@ -75,7 +74,7 @@ class DaskMondrianFeatures(MondrianFeatures):
         self.max_cells = max_cells
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     @docs_of(MondrianFeatures.fit)
     def fit(self, X: Any, y: object = None) -> DaskMondrianFeatures:  # noqa: D102
         check_budget(self.max_cells, self.n_estimators)

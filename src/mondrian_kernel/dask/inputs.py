@@ -29,13 +29,13 @@ def row_array(X: Any) -> tuple[da.Array, NDArray[np.object_] | None]:
             "the same name without Dask."
         )
     names = None
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns, got {X.ndim}.")
     if not isinstance(X, da.Array):
         _check_numeric(X)
         if all(isinstance(name, str) for name in X.columns):
             names = np.asarray(list(X.columns), dtype=object)
         X = _as_array(X, np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows and columns, got {X.ndim}.")
     if not isinstance(X._meta, np.ndarray):
         raise TypeError(f"Blocks of X are {type(X._meta).__name__}: numpy arrays are needed.")
     if X.dtype.kind not in "fiub":
@@ -75,6 +75,10 @@ def beside(y: Any, X: da.Array, name: str) -> da.Array:
         y = da.from_array(np.asarray(y), chunks=-1)
     elif not isinstance(y, da.Array):
         y = _as_array(y, object)
+    if not 1 <= y.ndim <= (2 if name == "y" else 1) or 0 in y.shape[1:]:
+        raise ValueError(f"{name} has the shape {y.shape}: a number for each row is needed.")
+    if y.dtype.kind == "c":
+        raise TypeError(f"{name} holds complex numbers.")
     if np.isnan(X.shape[0] + y.shape[0]) and y.numblocks[0] != X.numblocks[0]:
         # Columns of the same files may be read in larger parts where they are few.
         X, y = (a.copy().compute_chunk_sizes() for a in (X, y))
@@ -96,7 +100,10 @@ def _as_array(frame: Any, dtype: Any) -> da.Array:
 def _check_numeric(frame: Any) -> None:
     for name, dtype in frame.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
-            raise TypeError(f"Column {name!r} of X has the dtype {dtype}: numbers are needed.")
+            raise TypeError(
+                f"Column {name!r} of X has the dtype {dtype}: numbers are needed. Fit a "
+                "TableEncoder on some rows and encode the others with map_partitions."
+            )
 
 
 class Recipe:

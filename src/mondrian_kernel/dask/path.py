@@ -12,7 +12,7 @@ from mondrian_kernel._path.driver import advance, cell_budget
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import held_out_errors
 from mondrian_kernel._settings import BLOCK_PATH_TOL, SLAB_NUMBERS
-from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.checks import check_penalty, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
@@ -92,6 +92,8 @@ def lifetime_path(
     """
     grid, penalties = check_lifetimes(lifetimes), check_alphas(alphas)
     fitted = _blocks(X, y, sample_weight, numeric=True)
+    fitted.check_numbers()
+    check_penalty(penalties[0], fitted.summary.rows.weight)
     held_out = _blocks(*validation, None)
     if held_out.n_columns != fitted.n_columns:
         raise ValueError(

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._model.widths import Widths
 from mondrian_kernel._path.choose import sample_rows
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
-from mondrian_kernel._trees.checks import draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels, reached_levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (
@@ -40,7 +38,7 @@ from mondrian_kernel.dask.cells import (
 )
 from mondrian_kernel.dask.cluster import slabs
 from mondrian_kernel.dask.inputs import is_collection, known_rows
-from mondrian_kernel.regressor import MondrianKernelRegressor
+from mondrian_kernel.regressor import MondrianKernelRegressor, Widths
 
 
 @dataclass(frozen=True)
@@ -118,9 +116,9 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     Parameters
     ----------
-    lifetime : float, "auto" or "mixture", default="auto"
-        As in :class:`mondrian_kernel.MondrianKernelRegressor`. Lifetimes and penalties are chosen
-        on the same rows, at most 10 000, which are fetched.
+    lifetime : float or "path", default="path"
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`. Lifetime and penalty are chosen on
+        the same rows, at most 10 000, which are fetched.
     alpha, n_estimators
         As in :class:`mondrian_kernel.MondrianKernelRegressor`.
     <scale>
@@ -151,17 +149,14 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelRegressor._parameter_constraints,
-        "lifetime": [
-            *MondrianEstimator._parameter_constraints["lifetime"],
-            StrOptions({"mixture"}),
-        ],
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
     criterion = "loo"
 
     def __init__(
         self,
-        lifetime: float | str = "auto",
+        lifetime: float | str = "path",
         alpha: float | str = "auto",
         n_estimators: int | str = "auto",
         *,
@@ -182,20 +177,20 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self.keep_cells = keep_cells
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     @docs_of(MondrianKernelRegressor.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> DaskMondrianKernelRegressor:
         blocks, targets, names = self._check_blocks(X, y, sample_weight, numeric=True)
         seed = draw_seed(self.random_state)
-        scale, relevance = self._learn_scales(blocks, seed, numbers)
-        blocks = blocks.scaled(scale)
+        columns = self._learn_scales(blocks, seed, numbers)
+        blocks = blocks.scaled(columns.scale)
         widths, path = self._choose(blocks, seed)
         trees = self._grow(blocks, float(widths.lifetimes[-1]), seed)
         levels = reached_levels(trees, widths.lifetimes, widths.weights)
         none, offset, alpha = np.empty(0), blocks.target_mean, float(widths.alpha)
-        blank = FittedModel(trees, levels, none, none, scale, relevance, alpha, seed, none)
+        blank = FittedModel(trees, levels, none, none, columns, alpha, seed, none)
         keep = False if is_dense(self.solver, levels.n_features) else self.keep_cells
         cells = CellBlocks(blocks, trees, levels, Centred(offset), keep=keep)
         model, sums = fit_cells(blank, cells, self.solver, offset)
@@ -267,3 +262,4 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     partial_fit = not_on_dask(MondrianKernelRegressor.partial_fit)
     predict_interval = not_on_dask(MondrianKernelRegressor.predict_interval)
+    predict_quantiles = not_on_dask(MondrianKernelRegressor.predict_quantiles)

@@ -29,7 +29,8 @@ from mondrian_kernel.persistence.container import (
 )
 
 CLASSES = {
-    "Columns": "app.columns",
+    "Basis": "_model.fitted",
+    "Columns": "_model.columns",
     "ExactStream": "_online.exact",
     "Filter": "_online.learners",
     "FittedModel": "_model.fitted",
@@ -43,15 +44,18 @@ CLASSES = {
     "MondrianKernelRegressor": "regressor",
     "RidgeRows": "_path.result",
     "SgdWeights": "_path.result",
+    "Spread": "_model.spread",
     "Start": "_online.stream",
     "Stream": "_online.stream",
+    "TableEncoder": "encoder",
     "TableModel": "app.table_model",
     "TrainingRows": "_model.fitted",
     "Trees": "_trees.trees",
+    "Trend": "_model.trend",
     "WidthMixture": "_path.mixture",
 }
 # These are checked by the object that holds them, against its trees.
-CHECKED_BY_OWNER = {"Levels", "TrainingRows"}
+CHECKED_BY_OWNER = {"Basis", "Columns", "Levels", "Spread", "TrainingRows", "Trend"}
 # Parameters that belong to a machine and not to a model: they are not saved.
 _MACHINE = {"n_jobs", "verbose"}
 _PLAIN = (bool, int, str, type(None))

@@ -135,8 +135,8 @@ class LifetimePathDisplay(Display):
         path = getattr(estimator, "path_", None)
         if path is None:
             raise ValueError(
-                f"This {type(estimator).__name__} has no path: its lifetime and alpha were both "
-                "given. Fit it with lifetime='auto'."
+                f"This {type(estimator).__name__} has no path: it did not choose one lifetime. "
+                "Fit it with lifetime='path', or a forest with lifetime='auto'."
             )
         return cls.from_path(
             path, criterion=criterion, prior=prior, alphas=alphas, ax=ax, line_kwargs=line_kwargs

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition import Level, MondrianPartition
@@ -261,13 +262,13 @@ class PartitionDisplay(Display):
 
 
 def tree_partition(
-    features: MondrianFeatures, tree: int = 0, scale: FloatArray | None = None
+    features: MondrianFeatures, tree: int = 0, columns: Columns | None = None
 ) -> MondrianPartition:
     """Extend the cuts of one tree to the bounding box of the rows.
 
     A tree holds only the cuts that separate rows. Each is extended across the cell that it cuts, up
     to the box of all rows. Cuts in the empty space between rows affect no feature and are not
-    known. ``scale`` is what the inputs were divided by; with it the cells have their units.
+    known. ``columns`` is what the trees see of the inputs; with it the cells have their units.
 
     Examples
     --------
@@ -280,19 +281,31 @@ def tree_partition(
     True
     """
     trees, lifetime = features.trees_, features.lifetime_
-    factor = np.ones(trees.n_dims) if scale is None else scale
+    columns = Columns.scaled(np.ones(trees.n_dims)) if columns is None else columns
     node = trees.root[[tree]]
-    lower, upper = trees.lower[node] * factor, trees.upper[node] * factor
+    lower, upper = _inputs(columns, trees.lower[node]), _inputs(columns, trees.upper[node])
     levels = []
     while node.size:
         cut = trees.time[node] <= lifetime
         dim = np.where(cut, trees.dim[node], np.int32(-1))
-        loc = np.where(cut, trees.loc[node] * factor[dim], np.nan)
+        at = _inputs(columns, np.repeat(trees.loc[node][:, None], trees.n_dims, axis=1))
+        loc = np.where(cut, at[np.arange(node.size), dim], np.nan)
         time = np.where(cut, trees.time[node], np.inf)
         levels.append(Level(dim, loc, time, lower, upper))
         lower, upper = levels[-1].children()
         node = np.stack((trees.left[node[cut]], trees.right[node[cut]]), axis=1).ravel()
     return MondrianPartition.from_levels(lifetime, levels)
+
+
+def _inputs(columns: Columns, T: FloatArray) -> FloatArray:
+    """Return the values of the input columns that the trees see as ``T``, (n, D)."""
+    X: FloatArray = T * columns.scale
+    for d in np.flatnonzero(columns.bend):
+        knots, t = columns.knots[:, d], T[:, d]
+        seen = knots / columns.scale[d] + columns.bend[d] * columns.ranks[:, d]
+        outside = np.minimum(t - seen[0], 0.0) + np.maximum(t - seen[-1], 0.0)
+        X[:, d] = np.interp(t, seen, knots) + columns.scale[d] * outside
+    return X
 
 
 def _tree_positions(partition: MondrianPartition) -> FloatArray:

@@ -1,0 +1,258 @@
+"""Fit a model that learns its widths and its noise: a trend, and trees for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._linear.levels import LevelOperator
+from mondrian_kernel._model.columns import Metric
+from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.folds import Folds, draw_folds
+from mondrian_kernel._model.levels_fit import (
+    choose_level_weights,
+    fit_folds,
+    predictions_of,
+    solve_levels,
+)
+from mondrian_kernel._model.spread import fit_spread, unknown_spread
+from mondrian_kernel._model.trend import fit_trend
+from mondrian_kernel._path.driver import Stages
+from mondrian_kernel._settings import (
+    LEVEL_BYTES,
+    LEVEL_CELLS,
+    LEVEL_CELLS_LARGE,
+    LEVEL_CELLS_SHARE,
+    LEVEL_COUNT,
+    LEVEL_OUTPUTS,
+    LEVEL_PAIRS,
+    LEVEL_RATIO,
+    LEVEL_ROWS,
+    LEVEL_ROWS_SHARE,
+    LEVEL_TREES,
+    LEVEL_TREES_LEAST,
+    LEVEL_TREES_MOST,
+    METRIC_NOISE,
+    METRIC_POWERS,
+    METRIC_ROWS,
+    METRIC_TREES,
+    PILOT_TREES,
+)
+from mondrian_kernel._trees.checks import check_budget, check_ranges
+from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.levels import Levels, grow_trees
+from mondrian_kernel._typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class KernelFit:
+    """A fitted model, and what it said of rows that were held out.
+
+    Attributes
+    ----------
+    model : FittedModel
+        The model.
+    operator : LevelOperator
+        Cells of the rows.
+    rows : ndarray of shape (n,)
+        Rows that were held out.
+    predictions : ndarray of shape (n, K)
+        Their predictions.
+    """
+
+    model: FittedModel
+    operator: LevelOperator
+    rows: NDArray[np.intp]
+    predictions: FloatArray
+
+
+def fit_kernel(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    seed: int,
+    metric: Metric,
+    *,
+    n_estimators: int | str,
+    max_cells: int | None,
+    n_jobs: int | None,
+    stages: Stages,
+) -> KernelFit:
+    """Fit a trend and the trees.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, D)
+        Rows as they came.
+    Y : ndarray of shape (N, K)
+        Targets.
+    weight : ndarray of shape (N,) or None
+        Positive sample weights.
+    seed : int
+        Seed of landmarks, trees and rows held out.
+    metric : Metric
+        Columns and widths.
+    n_estimators, max_cells, n_jobs
+        Parameters of the model.
+    stages : Stages
+        Told when a stage is done: four of them.
+
+    Returns
+    -------
+    fit : KernelFit
+        The model, and predictions of rows held out.
+    """
+    s = np.ones(rows.shape[0]) if weight is None else weight
+    s = s / s.mean()
+    mean, std = np.average(Y, axis=0, weights=s), Y.std(axis=0)
+    std = np.where(std > 0, std, 1.0)
+    standard = (Y - mean) / std
+    folds = draw_folds(rows.shape[0], seed)
+    metric = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
+    stages.done("relevances compared")
+    T = metric.columns(rows)
+    check_ranges(T)
+    trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
+    stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
+    rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
+    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
+    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
+    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
+    operator = LevelOperator(trees, leaf, levels, s, centre=False, n_jobs=n_jobs)
+    stages.done(f"{n_trees} trees grown")
+    v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
+    levels = replace(levels, weights=v / v.sum())
+    K, n_fits = Y.shape[1], folds.n_folds + 1
+    fitted = np.hstack([np.ones((T.shape[0], 1)), folds.fitted()])
+    root = np.repeat(operator.root_weight[:, None] * fitted, K, axis=1)
+    each = np.repeat(v[:, None], n_fits * K, axis=1)
+    dual = solve_levels(operator, rest.reshape(-1, n_fits * K), root, each)
+    predictions = np.empty((0, K))
+    if folds.n_folds:
+        of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
+        predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
+    dual, rest = dual[:, :K], rest[:, 0]
+    stages.done("weights of widths and cells")
+    model = FittedModel(
+        trees=trees,
+        levels=levels,
+        cell_weights=std * cell_weights(operator, levels, v, dual),
+        intercept=np.zeros(Y.shape[1]),
+        columns=metric.columns,
+        alpha=float(1.0 / v.sum()),
+        seed=seed,
+        signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
+        rows=TrainingRows(leaf, std * rest, s),
+        trend=replace(trend, coef=std * trend.coef, intercept=std * trend.intercept + mean),
+    )
+    return KernelFit(model, operator, folds.held_out, std * predictions + mean)
+
+
+def choose_metric(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    metric: Metric,
+    seed: int,
+    n_jobs: int | None,
+) -> Metric:
+    """Return the metric, or one with columns more alike, whichever has the lower error.
+
+    Relevances are learnt from small samples. Where rows are many, columns matter that a small
+    sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
+    """
+    if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
+        return metric
+    if rows.shape[0] > METRIC_ROWS:
+        some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
+        rows, Y, weight = rows[some], Y[some], weight[some]
+        folds = Folds(folds.of_row[some], folds.n_folds)
+    by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
+    weights = np.repeat([np.exp(METRIC_NOISE)], LEVEL_COUNT, axis=0)
+
+    def error(candidate: Metric) -> float:
+        T = candidate.columns(rows)
+        lifetimes, _ = plan_trees(T, seed, METRIC_TREES, None)
+        trees, leaf = grow_trees(T, float(lifetimes[-1]), METRIC_TREES, seed, None, n_jobs)
+        levels = Levels.of(trees, lifetimes, np.ones(lifetimes.size))
+        operator = LevelOperator(trees, leaf, levels, weight, centre=False, n_jobs=n_jobs)
+        rest = fit_folds(operator, by_fold, folds, weights)
+        rest -= folds.take_held_out(by_fold)[..., None]
+        return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
+
+    return min((metric.shrunk(power) for power in METRIC_POWERS), key=error)
+
+
+def _choose_weights(
+    operator: LevelOperator, by_fold: FloatArray, folds: Folds, n_levels: int, seed: int
+) -> FloatArray:
+    """Return the weights of the levels, chosen with some of the trees and some of the rows."""
+    n_rows = folds.of_row.size
+    most = max(LEVEL_ROWS, int(LEVEL_ROWS_SHARE * n_rows))
+    operator = operator.with_trees(LEVEL_TREES)
+    if n_rows > most:
+        some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
+        operator, by_fold = operator.take(some), by_fold[some]
+        folds = Folds(folds.of_row[some], folds.n_folds)
+    return choose_level_weights(operator, by_fold, folds, n_levels)
+
+
+def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
+    """Return the model with the spread of its errors."""
+    if fit.rows.size == 0:
+        unknown = unknown_spread(fit.model.levels.n_features, Y)
+        return replace(fit.model, spread=unknown)
+    errors = Y[fit.rows] - fit.predictions
+    operator, levels = fit.operator.take(fit.rows), fit.model.levels
+    weight, seed = fit.operator.sample_weight, fit.model.seed
+    return replace(fit.model, spread=fit_spread(operator, levels, errors, Y, weight, seed))
+
+
+def cell_weights(
+    operator: LevelOperator, levels: Levels, v: FloatArray, dual: FloatArray
+) -> FloatArray:
+    r"""Return weights of the cells for the features of ``levels``, of values √(w_l / M).
+
+    Predictions are :math:`\sum_l v_l \Phi_l \Phi_l^\top a` for coefficients a of the rows.
+    """
+    sums = operator.with_weights(np.ones(v.size)).scatter(dual)
+    out: FloatArray = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None] * sums
+    return out
+
+
+def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
+    """Return a few random combinations of many outputs, by which errors are compared as well."""
+    n_outputs = by_fold.shape[2]
+    if n_outputs <= LEVEL_OUTPUTS:
+        return by_fold
+    signs = np.random.default_rng([seed, 6]).choice([-1.0, 1.0], size=(n_outputs, LEVEL_OUTPUTS))
+    return np.asarray(by_fold @ signs)
+
+
+def plan_trees(
+    rows: FloatArray, seed: int, n_estimators: int | str, max_cells: int | None
+) -> tuple[FloatArray, int]:
+    """Return the lifetimes of the levels, and the number of trees.
+
+    The last lifetime is that at which trees have a quarter as many cells as rows, within bounds.
+    """
+    n_rows, n_columns = rows.shape
+    n_trees = n_estimators
+    if isinstance(n_trees, str):
+        n_trees = int(np.clip(LEVEL_PAIRS / n_rows, LEVEL_TREES_LEAST, LEVEL_TREES_MOST))
+    check_budget(max_cells, n_trees)
+    most = max(LEVEL_CELLS, LEVEL_CELLS_LARGE * n_rows)
+    cells = min(LEVEL_CELLS_SHARE * n_rows, most)
+    cells = min(cells, LEVEL_BYTES / (2 * n_trees * (16 * n_columns + 44)))
+    if max_cells is not None:
+        cells = min(cells, max_cells / n_trees)
+    growth = Growth(rows, PILOT_TREES, seed, 1)
+    budget = max(int(cells * PILOT_TREES), PILOT_TREES + 1)
+    longest = growth.advance_within(np.finfo(float).max, budget)
+    if not np.isfinite(longest) or longest > 1e300 or longest == 0:  # no cut left: rows all equal
+        times = growth.cut_times
+        longest = float(times[-1]) if times.size else 1.0
+    return np.asarray(longest / LEVEL_RATIO ** np.arange(LEVEL_COUNT)[::-1]), n_trees

@@ -1,0 +1,133 @@
+r"""The rough part of a model: ridge regression on the cells of trees at several lifetimes.
+
+The kernel is :math:`K = \sum_l v_l K_{\lambda_l}`, with noise of variance 1. The weights are
+:math:`v_l = e^{a + b (l - L)}`: a says how much there is to learn beside the noise, and b how fast
+wide cells lose weight to narrow ones. A grid of pairs (a, b) is solved at once, since every product
+with the trees serves all of them, and the pair with the least error on rows held out is taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
+from mondrian_kernel._linear.levels import LevelOperator
+from mondrian_kernel._model.folds import Folds
+from mondrian_kernel._settings import (
+    LEVEL_NOISE,
+    LEVEL_SLOPES,
+    LEVEL_STEPS,
+    LEVEL_TOL,
+)
+from mondrian_kernel._typing import FloatArray
+
+
+def solve_levels(
+    operator: LevelOperator, targets: FloatArray, root: FloatArray, weights: FloatArray
+) -> FloatArray:
+    r"""Return coefficients of the rows, of many ridge fits at once.
+
+    Column j of the result is :math:`S_j (K_j + S_j^{-1})^{-1} y_j` with :math:`K_j` the kernel of
+    level weights j. Predictions are the products of the result with these kernels.
+
+    Parameters
+    ----------
+    operator : LevelOperator
+        Cells of the rows.
+    targets : ndarray of shape (N, k)
+        Targets y.
+    root : ndarray of shape (N, k)
+        Square roots of the sample weights S; 0 for rows that are held out.
+    weights : ndarray of shape (L, k)
+        Weights v of the levels.
+
+    Returns
+    -------
+    dual : ndarray of shape (N, k)
+        Coefficients.
+    """
+    # Single precision is far below the tolerance, and twice as fast.
+    root, weights = root.astype(np.float32), weights.astype(np.float32)
+    B = root * targets.astype(np.float32)
+    enough = LEVEL_TOL * np.linalg.norm(B, axis=0)
+
+    def product(P: FloatArray) -> FloatArray:
+        out = operator.products(root * P, weights)
+        out *= root
+        out += P
+        return out
+
+    dual, _ = conjugate_gradients(
+        product,
+        B,
+        lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
+        max_steps=LEVEL_STEPS,
+    )
+    dual *= root
+    return dual.astype(np.float64)
+
+
+def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the predictions at all rows that coefficients of :func:`solve_levels` make."""
+    found: FloatArray = operator.products(dual.astype(np.float32), weights).astype(np.float64)
+    return found
+
+
+def fit_folds(
+    operator: LevelOperator, by_fold: FloatArray, folds: Folds, weights: FloatArray
+) -> FloatArray:
+    """Predict every row by fits from which each part of the rows is held out.
+
+    Parameters
+    ----------
+    operator : LevelOperator
+        Cells of the rows.
+    by_fold : ndarray of shape (N, n_folds, K)
+        Targets of each of the fits.
+    folds : Folds
+        Rows held out.
+    weights : ndarray of shape (L, J)
+        Weights v of the levels, for J fits.
+
+    Returns
+    -------
+    found : ndarray of shape (n, K, J)
+        Predictions of the n rows held out.
+    """
+    n_rows, n_folds, n_outputs = by_fold.shape
+    n_fits = weights.shape[1]
+    root = operator.root_weight[:, None] * folds.fitted()
+    root = np.repeat(root, n_outputs * n_fits, axis=1)
+    targets = np.repeat(by_fold.reshape(n_rows, -1), n_fits, axis=1)
+    each = np.tile(weights, n_folds * n_outputs)
+    found = predictions_of(operator, solve_levels(operator, targets, root, each), each)
+    return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
+
+
+def choose_level_weights(
+    operator: LevelOperator, by_fold: FloatArray, folds: Folds, n_levels: int
+) -> FloatArray:
+    """Return the weights v (L,) of the levels with the least error on rows held out."""
+    pairs = np.array([(a, b) for b in LEVEL_SLOPES for a in LEVEL_NOISE])
+    depth = np.arange(n_levels) - (n_levels - 1)
+    weights: FloatArray = np.exp(pairs[:, 0] + depth[:, None] * pairs[:, 1])
+    if folds.n_folds == 0:
+        return np.asarray(weights[:, 0])
+    rest = fit_folds(operator, by_fold, folds, weights) - folds.take_held_out(by_fold)[..., None]
+    s = operator.sample_weight[folds.held_out]
+    error = np.einsum("n,nkj->j", s, rest**2)
+    best = int(np.argmin(error))
+    logs = np.log(error + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
+    shift = _lowest(logs, best, np.array(LEVEL_NOISE))
+    return np.asarray(weights[:, best] * np.exp(shift))
+
+
+def _lowest(error: FloatArray, best: int, noise: FloatArray) -> float:
+    """Return how far the lowest point of a parabola through three points lies from the best."""
+    row, k = divmod(best, noise.size)
+    if not 0 < k < noise.size - 1:
+        return 0.0
+    below, at, above = error[row, k - 1 : k + 2]
+    bend = below - 2.0 * at + above
+    step = float(noise[k + 1] - noise[k])
+    return float(np.clip(0.5 * (below - above) / bend, -0.5, 0.5)) * step if bend > 0 else 0.0

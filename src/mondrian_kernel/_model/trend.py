@@ -1,0 +1,250 @@
+r"""The smooth part of a model: kernel ridge regression on landmarks.
+
+Wide kernels have few large eigenvalues, so some hundred landmarks z carry them exactly, and few
+trees would carry them with noise. Narrow kernels are the other way round. So a model is a trend,
+
+.. math:: g(x) = b + \sum_z c_z \, k(x, z),
+
+and Mondrian trees for what is left of y. With no more rows than landmarks the trend is exact kernel
+ridge regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+from scipy.spatial.distance import cdist
+
+from mondrian_kernel._model.columns import Metric
+from mondrian_kernel._model.folds import Folds, draw_folds
+from mondrian_kernel._settings import (
+    LANDMARK_JITTER,
+    TREND_ALPHAS,
+    TREND_BLOCK,
+    TREND_LANDMARKS,
+    TREND_SAMPLE_LANDMARKS,
+    TREND_SAMPLE_ROWS,
+    TREND_SCALES,
+    TREND_SMOOTH_SCALES,
+)
+from mondrian_kernel._typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    r"""A linear combination of kernels around landmarks, for rows as the trees see them.
+
+    The kernel is :math:`\sum_l w_l \exp(-\lambda_l \lVert x - z \rVert_1)`, as of the trees, or
+    without lifetimes the smooth Matérn kernel :math:`(1 + r) e^{-r}`,
+    :math:`r = \lVert x - z \rVert_2 / width`.
+
+    Attributes
+    ----------
+    landmarks : ndarray of shape (m, D)
+        Landmarks z.
+    coef : ndarray of shape (m, K)
+        Coefficients c.
+    intercept : ndarray of shape (K,)
+        Intercept b.
+    width : float
+        Width of the Matérn kernel.
+    lifetimes, shares : ndarrays of shape (L,)
+        Lifetimes λ and weights w of the Laplace kernel; empty for the Matérn kernel. Each
+        lifetime is four times the one before.
+    """
+
+    landmarks: FloatArray
+    coef: FloatArray
+    intercept: FloatArray
+    width: float
+    lifetimes: FloatArray
+    shares: FloatArray
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Return the trend of rows (n, D), of shape (n, K)."""
+        parts = [self.kernel(block) @ self.coef for block in _blocks(rows)]
+        return np.concatenate(parts) + self.intercept
+
+    def kernel(self, rows: FloatArray) -> FloatArray:
+        """Return the kernel between rows and landmarks, (n, m)."""
+        if self.lifetimes.size == 0:
+            Z = self.landmarks
+            square = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * rows @ Z.T
+            r = np.sqrt(np.maximum(square, 0.0, out=square), out=square)
+            r /= self.width
+            K: FloatArray = np.exp(-r)
+            r += 1.0
+            K *= r
+            return K
+        D = cdist(rows, self.landmarks, "cityblock")
+        D *= -self.lifetimes[0]
+        E = np.exp(D, out=D)
+        laplace: FloatArray = self.shares[0] * E
+        for share in self.shares[1:]:  # each lifetime is four times the one before
+            np.square(E, out=E)
+            np.square(E, out=E)
+            laplace += share * E
+        return laplace
+
+    def check(self, n_columns: int, n_outputs: int) -> None:
+        """Raise ValueError unless the arrays fit together."""
+        m = self.landmarks.shape[0]
+        shapes = (self.landmarks.shape, self.coef.shape, self.intercept.shape, self.shares.shape)
+        if shapes != ((m, n_columns), (m, n_outputs), (n_outputs,), self.lifetimes.shape):
+            raise ValueError(f"The arrays of the trend have shapes {shapes}.")
+        for name in ("landmarks", "coef", "intercept", "lifetimes", "shares"):
+            values = getattr(self, name)
+            if values.dtype != np.float64 or not np.isfinite(values).all():
+                raise ValueError(f"{name} of the trend is not finite, or of another type.")
+        if not (np.isfinite(self.width) and self.width > 0 and (self.lifetimes >= 0).all()):
+            raise ValueError("The kernel of the trend has an impossible width.")
+
+
+def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
+    for begin in range(0, max(rows.shape[0], 1), TREND_BLOCK):
+        yield rows[begin : begin + TREND_BLOCK]
+
+
+def fit_trend(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    metric: Metric,
+    seed: int,
+) -> tuple[Trend, FloatArray]:
+    """Choose the kernel of a trend and fit it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, D)
+        Rows as the trees see them.
+    Y : ndarray of shape (N, K)
+        Targets.
+    weight : ndarray of shape (N,)
+        Positive weights.
+    folds : Folds
+        Rows held out.
+    metric : Metric
+        Lifetimes and shares of the Laplace kernel.
+    seed : int
+        Seed of the landmarks.
+
+    Returns
+    -------
+    trend : Trend
+        The trend of all rows.
+    at_rows : ndarray of shape (N, 1 + n_folds, K)
+        Trend at each row, of all rows and when each part of the rows is held out.
+    """
+    order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
+    sample = order[:TREND_SAMPLE_ROWS]
+    blank = _choose_kernel(rows[sample], Y[sample], weight[sample], metric, seed)
+    blank = replace(blank, landmarks=rows[np.sort(order[:TREND_LANDMARKS])])
+    fit = _Ridge(blank, rows, Y, weight, folds)
+    alpha = min(TREND_ALPHAS, key=fit.error)
+    trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
+    coef = np.concatenate([trend.coef for trend in trends], axis=1)
+    intercept = np.concatenate([trend.intercept for trend in trends])
+    found = replace(blank, coef=coef, intercept=intercept)(rows)
+    return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
+
+
+def _choose_kernel(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray, metric: Metric, seed: int
+) -> Trend:
+    """Return the kernel with the least error on some rows, with few landmarks."""
+    folds = draw_folds(rows.shape[0], seed)
+    none, K = np.empty(0), Y.shape[1]
+    some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    spread = float(cdist(some[:300], some[:300]).mean()) or 1.0
+    coef, intercept = np.empty((some.shape[0], K)), np.zeros(K)
+    kernels = [Trend(some, coef, intercept, spread / c, none, none) for c in TREND_SMOOTH_SCALES]
+    kernels += [
+        Trend(some, coef, intercept, 1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES
+    ]
+    if folds.n_folds == 0:
+        return kernels[-1]
+
+    def error(kernel: Trend) -> float:
+        fit = _Ridge(kernel, rows, Y, weight, folds)
+        return min(fit.error(alpha) for alpha in TREND_ALPHAS[1:])
+
+    return min(kernels, key=error)
+
+
+class _Ridge:
+    """Sums of ridge regression on landmarks, for all rows and for each part held out.
+
+    With K = L Lᵀ the kernel between landmarks, the features of a row are L⁻¹ k(x, Z).
+    """
+
+    def __init__(
+        self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
+    ) -> None:
+        inner = kernel.kernel(kernel.landmarks)
+        m = inner.shape[0]
+        inner.flat[:: m + 1] += LANDMARK_JITTER
+        self.kernel, self.folds = kernel, folds
+        self.L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        n_parts = folds.n_folds + 1
+        self.gram, self.cross = np.zeros((n_parts, m, m)), np.zeros((n_parts, m, Y.shape[1]))
+        self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
+        self.mass, self.square = np.zeros((n_parts, m)), np.zeros((n_parts, Y.shape[1]))
+        for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
+            own = np.flatnonzero(folds.of_row == fold)
+            for begin in range(0, own.size, TREND_BLOCK):
+                some = own[begin : begin + TREND_BLOCK]
+                k, s, y = kernel.kernel(rows[some]), weight[some], Y[some]
+                k *= np.sqrt(s)[:, None]
+                self.gram[fold] += linalg.blas.dsyrk(1.0, k.T)
+                k *= np.sqrt(s)[:, None]
+                self.cross[fold] += k.T @ y
+                self.mass[fold] += k.sum(axis=0)
+                self.total[fold] += s.sum()
+                self.sums[fold] += s @ y
+                self.square[fold] += s @ y**2
+            self.gram[fold] += np.triu(self.gram[fold], 1).T
+        self._systems = [self._system(fold) for fold in range(-1, folds.n_folds)]
+
+    def _system(self, fold: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return the centred sums of features without a fold (-1: of all rows), and the means."""
+        parts = [p for p in range(self.folds.n_folds) if p != fold] + [-1]
+        total = self.total[parts].sum()
+        mean_y, mean_k = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
+        gram = self.gram[parts].sum(axis=0) - total * np.outer(mean_k, mean_k)
+        cross = self.cross[parts].sum(axis=0) - total * np.outer(mean_k, mean_y)
+        half = linalg.solve_triangular(self.L, gram, lower=True, check_finite=False)
+        A = linalg.solve_triangular(self.L, half.T, lower=True, check_finite=False)
+        b = linalg.solve_triangular(self.L, cross, lower=True, check_finite=False)
+        return A, b, mean_k, mean_y
+
+    def trend(self, alpha: float, fold: int = -1) -> Trend:
+        """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
+        A, b, mean_k, mean_y = self._systems[fold + 1]
+        A = A.copy()
+        A.flat[:: A.shape[0] + 1] += alpha
+        factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        w = linalg.cho_solve(factor, b, check_finite=False)
+        c = linalg.solve_triangular(self.L, w, lower=True, trans=1, check_finite=False)
+        return replace(self.kernel, coef=c, intercept=mean_y - mean_k @ c)
+
+    def error(self, alpha: float) -> float:
+        """Return the squared error of the rows held out, from their sums."""
+        total = 0.0
+        for fold in range(self.folds.n_folds):
+            found = self.trend(alpha, fold)
+            c, b = found.coef, found.intercept
+            n, y, k = self.total[fold], self.sums[fold], self.mass[fold]
+            total += float(
+                np.sum(self.square[fold])
+                - 2.0 * np.sum(c * self.cross[fold])
+                - 2.0 * b @ y
+                + np.sum(c * (self.gram[fold] @ c))
+                + 2.0 * b @ (k @ c)
+                + n * (b @ b)
+            )
+        return total

@@ -1,0 +1,77 @@
+"""Probabilities from scores, and sets of classes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+
+from mondrian_kernel import MondrianKernelClassifier
+from mondrian_kernel._model.link import fit_link, log_odds, log_shares
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_link_recovers_the_probabilities(n_classes):
+    """Classes drawn with known log-odds have nearly the log loss of the truth."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(n_classes), size=4000)
+    S = 2 * P - 1 if n_classes > 2 else 2 * P[:, 1:] - 1
+    true = np.concatenate([[2.0], np.linspace(-1, 1, n_classes)])
+    Z = true[0] * log_shares(S) + true[1:]
+    labels = np.array([rng.choice(n_classes, p=p) for p in softmax(Z, axis=1)])
+    link = fit_link(S, labels, np.ones(4000), n_classes)
+    assert_allclose(link[0], 2.0, rtol=0.1)
+    found = link[0] * log_shares(S) + link[1:]
+    assert log_loss(labels, softmax(found, axis=1)) < log_loss(labels, softmax(Z, axis=1)) + 1e-3
+    odds = log_odds(S, link)
+    assert odds.shape == (4000, 1 if n_classes == 2 else n_classes)
+    if n_classes == 2:
+        assert_allclose(odds[:, 0], found[:, 1] - found[:, 0])
+
+
+def test_no_rows_held_out():
+    assert_allclose(fit_link(np.empty((0, 1)), np.empty(0, int), np.empty(0), 2), [1, 0, 0])
+
+
+def wedges(n, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    y = np.floor((np.arctan2(*X.T) + 0.5 * rng.normal(size=n)) / 1.6).astype(int)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model():
+    return MondrianKernelClassifier(n_estimators=60, random_state=0).fit(*wedges(2500, 0))
+
+
+def test_probabilities_are_calibrated(model):
+    """In bins of the predicted probability of a class, at least 300 rows each."""
+    X, y = wedges(4000, 1)
+    P = model.predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1.0)
+    hit = y[:, None] == model.classes_
+    for low, high in ((0.05, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)):
+        some = (low < P) & (high >= P)
+        error = np.sqrt(0.25 / some.sum()) + 0.04  # binomial, and that of the fit
+        assert abs(hit[some].mean() - P[some].mean()) < 2 * error
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_sets_cover(model, coverage):
+    X, y = wedges(4000, 2)
+    member = model.predict_set(X, coverage)
+    inside = member[np.arange(4000), np.searchsorted(model.classes_, y)].mean()
+    # The likeliest class is always in, so low coverages are exceeded.
+    assert inside > coverage - 4 * np.sqrt(coverage * (1 - coverage) / 375)
+    if coverage == 0.95:
+        assert inside < 0.98
+    assert member.any(axis=1).all()
+
+
+def test_bad_coverage_of_sets(model):
+    with pytest.raises(ValueError, match="coverage must lie between 0 and 1"):
+        model.predict_set(np.zeros((1, 2)), 1.0)
+    other = MondrianKernelClassifier(1.0, 0.1, 10).fit(*wedges(50, 3))
+    with pytest.raises(ValueError, match="held out"):
+        other.predict_set(np.zeros((1, 2)))

@@ -1,0 +1,106 @@
+"""The trend: kernel ridge regression on landmarks, against literal formulas."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import laplacian_kernel
+
+from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._model.folds import draw_folds
+from mondrian_kernel._model.trend import Trend, _Ridge, fit_trend
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 3))
+Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(200, 2))
+NEW = rng.normal(size=(20, 3))
+METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
+NONE = np.empty(0)
+
+
+def blank(smooth, landmarks=X):
+    shape = (landmarks.shape[0], 2)
+    if smooth:
+        return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE)
+    return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.0, METRIC.lifetimes, METRIC.shares)
+
+
+def test_kernels():
+    laplace = sum(
+        w * laplacian_kernel(NEW, X, gamma=t)
+        for w, t in zip(METRIC.shares, METRIC.lifetimes, strict=True)
+    )
+    assert_allclose(blank(False).kernel(NEW), laplace, atol=1e-12)
+    # scikit-learn's Matérn kernel has the width times √3; the root of a difference of squares
+    # loses half of the digits.
+    matern = Matern(length_scale=1.5 * np.sqrt(3), nu=1.5)(NEW, X)
+    assert_allclose(blank(True).kernel(NEW), matern, atol=1e-7)
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+@pytest.mark.parametrize("fold", [-1, 0, 2])
+def test_ridge_on_all_rows_is_kernel_ridge(smooth, fold):
+    """With all rows as landmarks, centred, without the rows of the fold."""
+    folds, weight = draw_folds(200, 0), rng.integers(1, 4, size=200) * 1.0
+    kernel = blank(smooth)
+    found = _Ridge(kernel, X, Y, weight, folds).trend(0.3, fold)
+    kept = folds.of_row != fold
+    s = weight[kept]
+    K, mean = kernel.kernel(X)[kept], np.average(Y[kept], axis=0, weights=s)
+    # Minimise Σ s (y - b - k c)² + α cᵀ K c with b the free intercept.
+    centred = K - np.average(K, axis=0, weights=s)
+    A = centred.T @ (s[:, None] * centred) + 0.3 * (kernel.kernel(X) + 1e-6 * np.eye(200))
+    c = np.linalg.solve(A, centred.T @ (s[:, None] * (Y[kept] - mean)))
+    expected = kernel.kernel(NEW) @ c + mean - np.average(K, axis=0, weights=s) @ c
+    assert_allclose(found(NEW), expected, atol=1e-5)
+
+
+def test_error_from_sums_is_the_error_of_predictions():
+    folds = draw_folds(200, 0)
+    fit = _Ridge(blank(True, X[:50]), X, Y, np.ones(200), folds)
+    rest = [
+        fit.trend(0.1, fold)(X[folds.of_row == fold]) - Y[folds.of_row == fold] for fold in range(5)
+    ]
+    assert_allclose(fit.error(0.1), sum(np.sum(part**2) for part in rest), rtol=1e-8)
+
+
+def test_fit_trend_holds_rows_out():
+    """The columns of the second result are the fits without each fold, at the same penalty."""
+    folds = draw_folds(200, 1)
+    trend, at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, seed=1)
+    assert_allclose(at_rows[:, 0], trend(X))
+    changed = Y.copy()
+    changed[folds.of_row == 3] += 100.0  # not seen by the fit without fold 3, at the same penalty
+    kernel = replace(trend, coef=np.zeros_like(trend.coef))
+    for alpha in (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0):
+        same = _Ridge(kernel, X, Y, np.ones(200), folds).trend(alpha, 3)(X)
+        if np.allclose(same, at_rows[:, 4], atol=1e-9):
+            other = _Ridge(kernel, X, changed, np.ones(200), folds).trend(alpha, 3)(X)
+            assert_allclose(other, same, atol=1e-9)
+            return
+    pytest.fail("no penalty gives the fit without fold 3")
+
+
+def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
+    y = np.sin(X[:, :1]) * np.cos(X[:, 1:2])
+    trend, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    exact = KernelRidge(alpha=1e-3, kernel="laplacian", gamma=0.4).fit(X, y - y.mean())
+    truth = np.sin(NEW[:, :1]) * np.cos(NEW[:, 1:2])
+    ours = np.mean((trend(NEW) - truth) ** 2)
+    assert ours < np.mean((exact.predict(NEW) + y.mean() - truth) ** 2)
+
+
+@pytest.mark.parametrize("name", ["landmarks", "coef", "intercept", "lifetimes", "shares"])
+def test_impossible_trends_are_refused(name):
+    trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
+    trend.check(3, 2)
+    bad = getattr(trend, name).copy()
+    bad.flat[-1] = np.nan
+    with pytest.raises(ValueError, match=name):
+        replace(trend, **{name: bad}).check(3, 2)
+    with pytest.raises(ValueError, match="width"):
+        replace(trend, width=0.0).check(3, 2)
