@@ -38,14 +38,24 @@ display.ax_.axvline(20.0, color="black", linestyle=":")
 # In a regressor
 # --------------
 # ``lifetime="average"`` averages each prediction over the posterior. The prior is uniform in the
-# logarithm of λ. The standard deviation includes the uncertainty about the width.
+# logarithm of λ. The joint covariance includes the uncertainty about the width.
 
 fits = {
-    "one width": MondrianKernelRegressor(n_estimators=500, criterion="evidence", random_state=0),
-    "averaged": MondrianKernelRegressor(lifetime="average", n_estimators=500, random_state=0),
+    "one width": MondrianKernelRegressor(
+        "path", n_estimators=500, criterion="evidence", random_state=0
+    ),
+    "averaged": MondrianKernelRegressor("average", n_estimators=500, random_state=0),
 }
+
+
+def predict(model, rows):
+    """Return means and standard deviations of the Gaussian process."""
+    mean, cov = model.predict(rows, return_cov=True)
+    return mean, np.sqrt(np.diag(cov))
+
+
 for name, model in fits.items():
-    mean, std = model.fit(X, y).predict(X_test, return_std=True)
+    mean, std = predict(model.fit(X, y), X_test)
     error = np.sqrt(np.mean((mean - y_test) ** 2))
     surprise = -stats.norm(mean, std).logpdf(y_test).mean()
     print(f"{name:<10} error {error:.3f}, negative log-likelihood of new rows {surprise:.3f}")
@@ -57,7 +67,7 @@ for name, model in fits.items():
 grid = np.linspace(-0.3, 1.3, 400)[:, None]
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for (name, model), paint in zip(fits.items(), ("#1f4e9c", "#d21f1b"), strict=True):
-    mean, std = model.predict(grid, return_std=True)
+    mean, std = predict(model, grid)
     ax.plot(grid, mean, color=paint, label=name)
     ax.fill_between(
         grid[:, 0], mean - 2 * std, mean + 2 * std, color=paint, alpha=0.15, linewidth=0

@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(500, 2))
 board = np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1])
 y = np.where(board + 0.2 * rng.normal(size=500) > 0, "black", "white")
-model = MondrianKernelClassifier(random_state=0).fit(X, y)
+model = MondrianKernelClassifier("path", random_state=0).fit(X, y)
 print(f"lifetime {model.lifetime_:.3g}, alpha {model.alpha_:.3g}")
 
 # %%

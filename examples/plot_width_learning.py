@@ -9,7 +9,8 @@ The data are drawn from a Gaussian process with the kernel :math:`\exp(-\lambda 
 # %%
 # Fit
 # ---
-# ``scale=None`` keeps the columns as they are, so that lifetimes can be compared with the true one.
+# ``lifetime="path"`` chooses one width. ``scale=None`` keeps the columns as they are, so that
+# lifetimes can be compared with the true one.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,7 @@ from mondrian_kernel.datasets import make_laplace_gp
 from mondrian_kernel.plotting import IntervalDisplay, LifetimePathDisplay, PartitionDisplay
 
 X, y = make_laplace_gp(900, 2, lifetime=10.0, noise=0.1, random_state=0)
-model = MondrianKernelRegressor(n_estimators=500, scale=None, random_state=0)
+model = MondrianKernelRegressor("path", n_estimators=500, scale=None, random_state=0)
 model.fit(X[:600], y[:600])
 print(f"lifetime {model.lifetime_:.3g} (true: 10), alpha {model.alpha_:.3g} (true: 0.01)")
 print(f"R² on new rows {model.score(X[600:], y[600:]):.3f}")
