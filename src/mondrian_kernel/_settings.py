@@ -199,7 +199,7 @@ JOINED_ROWS = 1000
 # Relevances are raised to one of these powers, by the error of a few trees on all rows.
 METRIC_POWERS = (0.4, 0.7, 1.0)
 METRIC_TREES, METRIC_ROWS = 30, 30_000  # trees, and most rows for it
-METRIC_NOISE = (-2.0, 1.0, 4.0)  # logarithms of the weight of each level
+METRIC_NOISE = (-3.0, -1.0, 1.0)  # logarithms of the weight of each level
 
 # Rows held out.
 FOLD_ALL_ROWS = 1000  # up to so many rows each is held out once, in five folds
@@ -225,7 +225,8 @@ LEVEL_CELLS_SHARE, LEVEL_CELLS, LEVEL_CELLS_LARGE = 0.25, 4096, 1 / 16
 LEVEL_NOISE, LEVEL_SLOPES = (-4.0, -1.5, 1.0, 3.5, 6.0), (0.0, 1.5, 3.0)
 LEVEL_TREES = 64  # trees with which the weights are chosen
 LEVEL_ROWS, LEVEL_ROWS_SHARE = 8000, 1 / 8  # rows for it; the weights belong to the function
-LEVEL_TOL, LEVEL_STEPS = 1e-2, 120  # of conjugate gradients for many fits at once
+LEVEL_LANDMARKS = 128
+LEVEL_TOL, LEVEL_STEPS = 1e-2, 300  # of conjugate gradients for many fits at once
 LEVEL_OUTPUTS = 3  # random combinations of the outputs by which weights are chosen
 LEVEL_PAIRS = 4_000_000  # rows times trees of a fit
 LEVEL_BYTES = 6e8  # of the trees of a fit; bounds the cells where there are many columns

@@ -120,7 +120,7 @@ def fit_kernel(
     lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
     trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
     levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
-    operator = LevelOperator(trees, leaf, levels, s, centre=False, n_jobs=n_jobs)
+    operator = LevelOperator(trees, leaf, levels, s, T, centre=False, n_jobs=n_jobs)
     stages.done(f"{n_trees} trees grown")
     v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
@@ -178,7 +178,7 @@ def choose_metric(
         lifetimes, _ = plan_trees(T, seed, METRIC_TREES, None)
         trees, leaf = grow_trees(T, float(lifetimes[-1]), METRIC_TREES, seed, None, n_jobs)
         levels = Levels.of(trees, lifetimes, np.ones(lifetimes.size))
-        operator = LevelOperator(trees, leaf, levels, weight, centre=False, n_jobs=n_jobs)
+        operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
         rest = fit_folds(operator, by_fold, folds, weights)
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())

@@ -8,6 +8,8 @@ with the trees serves all of them, and the pair with the least error on rows hel
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
@@ -61,10 +63,35 @@ def solve_levels(
         product,
         B,
         lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
+        precondition=_without_widest(operator, root, weights[0]),
         max_steps=LEVEL_STEPS,
     )
     dual *= root
     return dual.astype(np.float64)
+
+
+def _without_widest(
+    operator: LevelOperator, root: FloatArray, widest: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    r"""Return products with :math:`(I + v_0 S^{1/2} B B^\top S^{1/2})^{-1}`, for each column.
+
+    The cells of the widest level hold many rows, and so have by far the largest eigenvalues. This
+    preconditioner takes them out. Rows held out have S = 0; B is the sum over all rows still, which
+    is close enough.
+    """
+    B = operator.wide_features
+    s = (operator.sample_weight / operator.sample_weight.max()).astype(np.float32)
+    values, Q = np.linalg.eigh((B.T * s) @ B)
+    shrink = 1.0 / (np.maximum(values, 0.0)[:, None] + 1.0 / widest)
+    BQ = B @ Q
+
+    def product(R: FloatArray) -> FloatArray:
+        inner = BQ.T @ (root * R)
+        inner *= shrink
+        out: FloatArray = R - root * (BQ @ inner)
+        return out
+
+    return product
 
 
 def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArray) -> FloatArray:
