@@ -239,8 +239,12 @@ SPREAD_FLOOR = 1e-3  # errors below this share of their root mean square count a
 RANGE_SHARE = 0.01  # share of rows with the very lowest (highest) y that makes it an end
 RANGE_ROWS = 200  # fewer rows show no end: two equal ones would be more than the share
 
-# Probabilities from scores of a regression.
-LINK_FLOOR = 1e-3  # shares below this count as this
+# Classes by logistic loss.
+CLASS_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4)  # penalties of the trend
+CLASS_TREND_ROWS = 50_000  # rows of the trend, 200 MB
+CLASS_TREND_STEPS = 30  # steps of L-BFGS
+CLASS_CURVATURE = 0.02  # least curvature p(1 - p) in a step of Newton's method
+CLASS_OUTPUTS = 3  # classes by which the weights of the levels are chosen
 LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
 # Relative duality gap at which the fit of a classifier stops. Picked, not measured.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,10 +21,10 @@ from mondrian_kernel._linear.classes import (
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
 from mondrian_kernel._linear.newton import minimise
-from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._model.class_fit import fit_classes
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.kernel_fit import fit_kernel
-from mondrian_kernel._model.link import fit_link, log_odds
+from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
@@ -183,7 +182,18 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if learnt:
             rows, column, weight = in_fixed_order(rows, labels[:, None], weight)
             labels = column[:, 0]
-            model = self._fit_scores(rows, labels, classes.size, weight, seed, metric, stages)
+            model = fit_classes(
+                rows,
+                labels,
+                classes.size,
+                weight,
+                seed,
+                metric,
+                n_estimators=self.n_estimators,
+                max_cells=self.max_cells,
+                n_jobs=self.n_jobs,
+                stages=stages,
+            )
         else:
             if weight is None:
                 weight = np.ones(labels.size)
@@ -191,34 +201,6 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._set_fitted(model, path)
         self.classes_ = classes
         return self
-
-    def _fit_scores(
-        self,
-        rows: FloatArray,
-        labels: NDArray[np.intp],
-        n_classes: int,
-        weight: FloatArray | None,
-        seed: int,
-        metric: Metric,
-        stages: Stages,
-    ) -> FittedModel:
-        """Return a regression of ±1 and the link of its scores to log-odds."""
-        fit = fit_kernel(
-            rows,
-            encode(labels, n_classes, "squared"),
-            weight,
-            seed,
-            metric,
-            n_estimators=self.n_estimators,
-            max_cells=self.max_cells,
-            n_jobs=self.n_jobs,
-            stages=stages,
-        )
-        s = np.ones(labels.size) if weight is None else weight
-        link = fit_link(fit.predictions, labels[fit.rows], s[fit.rows], n_classes)
-        P = probabilities(log_odds(fit.predictions, link))
-        own = np.sort(P[np.arange(fit.rows.size), labels[fit.rows]]) if fit.rows.size else None
-        return replace(fit.model, link=link, calibration=own, signal=np.empty(0))
 
     def _fit_loss(
         self,

@@ -65,10 +65,9 @@ class Basis:
         self.columns.check(n_columns)
         if self.trend is not None:
             self.trend.check(n_columns, n_outputs)
-        if self.link is not None:
-            n_classes = 2 if n_outputs == 1 else n_outputs
-            if self.link.shape != (n_classes + 1,) or not np.isfinite(self.link).all():
-                raise ValueError("link is not a factor and a shift for each class.")
+        link = np.zeros(n_outputs + 1) if self.link is None else self.link
+        if link.shape != (n_outputs + 1,) or not np.isfinite(link).all():
+            raise ValueError("link is not a factor and a shift for each score.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +107,9 @@ class FittedModel:
         The smooth part g, a function of the columns as the trees see them.
     spread : Spread or None
         Only of a regression: how far off predictions are.
-    link : ndarray of shape (n_classes + 1,) or None
-        Only of a classification by squared loss: from scores to log-odds, a factor and a shift for
-        each class.
+    link : ndarray of shape (K + 1,) or None
+        Only of a classification that learns its widths: a factor of the scores and a shift of each,
+        which calibrate the log-odds.
     calibration : ndarray of shape (n,) or None
         Only of a classification: probabilities of the true class of rows held out, increasing.
     """

@@ -43,7 +43,8 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.checks import check_budget, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +118,8 @@ def fit_kernel(
     trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
     stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
-    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
-    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
-    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
-    operator = LevelOperator(trees, leaf, levels, s, T, centre=False, n_jobs=n_jobs)
-    stages.done(f"{n_trees} trees grown")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     K, n_fits = Y.shape[1], folds.n_folds + 1
@@ -150,6 +148,22 @@ def fit_kernel(
     return KernelFit(model, operator, folds.held_out, std * predictions + mean)
 
 
+def grow_levels(
+    T: FloatArray,
+    weight: FloatArray,
+    seed: int,
+    n_estimators: int | str,
+    max_cells: int | None,
+    n_jobs: int | None,
+) -> tuple[Trees, Levels, IntArray, LevelOperator]:
+    """Return trees, their cells at the planned lifetimes, the leaves of rows, and products."""
+    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
+    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
+    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
+    operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
+    return trees, levels, leaf, operator
+
+
 def choose_metric(
     rows: FloatArray,
     Y: FloatArray,
@@ -175,10 +189,7 @@ def choose_metric(
 
     def error(candidate: Metric) -> float:
         T = candidate.columns(rows)
-        lifetimes, _ = plan_trees(T, seed, METRIC_TREES, None)
-        trees, leaf = grow_trees(T, float(lifetimes[-1]), METRIC_TREES, seed, None, n_jobs)
-        levels = Levels.of(trees, lifetimes, np.ones(lifetimes.size))
-        operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
+        operator = grow_levels(T, weight, seed, METRIC_TREES, None, n_jobs)[-1]
         rest = fit_folds(operator, by_fold, folds, weights)
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())

@@ -135,16 +135,30 @@ def choose_level_weights(
     operator: LevelOperator, by_fold: FloatArray, folds: Folds, n_levels: int
 ) -> FloatArray:
     """Return the weights v (L,) of the levels with the least error on rows held out."""
+    wanted, s = folds.take_held_out(by_fold)[..., None], operator.sample_weight[folds.held_out]
+
+    def errors(weights: FloatArray) -> FloatArray:
+        rest = fit_folds(operator, by_fold, folds, weights) - wanted
+        return np.asarray(np.einsum("n,nkj->j", s, rest**2))
+
+    return lowest_weights(errors, n_levels, folds.n_folds)
+
+
+def lowest_weights(
+    losses: Callable[[FloatArray], FloatArray], n_levels: int, n_folds: int
+) -> FloatArray:
+    """Return the weights v (L,) of the levels with the least loss on rows held out.
+
+    ``losses`` maps weights (L, J) to J losses.
+    """
     pairs = np.array([(a, b) for b in LEVEL_SLOPES for a in LEVEL_NOISE])
     depth = np.arange(n_levels) - (n_levels - 1)
     weights: FloatArray = np.exp(pairs[:, 0] + depth[:, None] * pairs[:, 1])
-    if folds.n_folds == 0:
+    if n_folds == 0:
         return np.asarray(weights[:, 0])
-    rest = fit_folds(operator, by_fold, folds, weights) - folds.take_held_out(by_fold)[..., None]
-    s = operator.sample_weight[folds.held_out]
-    error = np.einsum("n,nkj->j", s, rest**2)
-    best = int(np.argmin(error))
-    logs = np.log(error + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
+    found = losses(weights)
+    best = int(np.argmin(found))
+    logs = np.log(found + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
     shift = _lowest(logs, best, np.array(LEVEL_NOISE))
     return np.asarray(weights[:, best] * np.exp(shift))
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.spatial.distance import cdist
 
@@ -89,6 +90,15 @@ class Trend:
             laplace += share * E
         return laplace
 
+    def features(self, rows: FloatArray, L: FloatArray) -> NDArray[np.float32]:
+        """Return L⁻¹ k(x, Z) of rows, and last 1, (n, m + 1)."""
+        B = np.ones((rows.shape[0], self.landmarks.shape[0] + 1), np.float32)
+        for begin in range(0, rows.shape[0], TREND_BLOCK):
+            K = self.kernel(rows[begin : begin + TREND_BLOCK])
+            half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
+            B[begin : begin + TREND_BLOCK, :-1] = half.T
+        return B
+
     def check(self, n_columns: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
@@ -142,7 +152,7 @@ def fit_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     sample = order[:TREND_SAMPLE_ROWS]
-    blank = _choose_kernel(rows[sample], Y[sample], weight[sample], metric, seed)
+    blank = choose_kernel(rows[sample], Y[sample], weight[sample], metric, seed)
     blank = replace(blank, landmarks=rows[np.sort(order[:TREND_LANDMARKS])])
     fit = _Ridge(blank, rows, Y, weight, folds)
     alpha = min(TREND_ALPHAS, key=fit.error)
@@ -153,7 +163,7 @@ def fit_trend(
     return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
 
 
-def _choose_kernel(
+def choose_kernel(
     rows: FloatArray, Y: FloatArray, weight: FloatArray, metric: Metric, seed: int
 ) -> Trend:
     """Return the kernel with the least error on some rows, with few landmarks."""
@@ -176,6 +186,14 @@ def _choose_kernel(
     return min(kernels, key=error)
 
 
+def landmark_factor(kernel: Trend) -> FloatArray:
+    """Return L with L Lᵀ the kernel between landmarks."""
+    inner = kernel.kernel(kernel.landmarks)
+    inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
+    L: FloatArray = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    return L
+
+
 class _Ridge:
     """Sums of ridge regression on landmarks, for all rows and for each part held out.
 
@@ -185,11 +203,9 @@ class _Ridge:
     def __init__(
         self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
     ) -> None:
-        inner = kernel.kernel(kernel.landmarks)
-        m = inner.shape[0]
-        inner.flat[:: m + 1] += LANDMARK_JITTER
         self.kernel, self.folds = kernel, folds
-        self.L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        self.L = landmark_factor(kernel)
+        m = self.L.shape[0]
         n_parts = folds.n_folds + 1
         self.gram, self.cross = np.zeros((n_parts, m, m)), np.zeros((n_parts, m, Y.shape[1]))
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
