@@ -209,6 +209,7 @@ FOLD_MOST_ROWS = 20_000  # rows of a part; the error then has a standard error o
 
 # Trend: kernel ridge regression on landmarks.
 TREND_LANDMARKS = 1024  # 512: kin8nm 0.346 instead of 0.313, pol 0.130 / 0.108
+TREND_ROWS = 50_000  # rows that the trend is fitted to, drawn at random where there are more
 TREND_ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 TREND_SAMPLE_ROWS, TREND_SAMPLE_LANDMARKS = 3000, 300  # to choose the kernel of the trend
 TREND_SMOOTH_SCALES = (0.5, 1.0, 2.0, 4.0)  # mean distance over the width of the Matérn kernel
@@ -241,7 +242,6 @@ RANGE_ROWS = 200  # fewer rows show no end: two equal ones would be more than th
 
 # Classes by logistic loss.
 CLASS_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4)  # penalties of the trend
-CLASS_TREND_ROWS = 50_000  # rows of the trend, 200 MB
 CLASS_TREND_STEPS = 30  # steps of L-BFGS
 CLASS_CURVATURE = 0.02  # least curvature p(1 - p) in a step of Newton's method
 CLASS_OUTPUTS = 3  # classes by which the weights of the levels are chosen

@@ -8,6 +8,7 @@ The trees add f, one step of Newton's method from g towards the minimum of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,12 +31,12 @@ from mondrian_kernel._settings import (
     CLASS_ALPHAS,
     CLASS_CURVATURE,
     CLASS_OUTPUTS,
-    CLASS_TREND_ROWS,
     CLASS_TREND_STEPS,
     LEVEL_ROWS,
     LEVEL_TREES,
     TREND_BLOCK,
     TREND_LANDMARKS,
+    TREND_ROWS,
     TREND_SAMPLE_ROWS,
 )
 from mondrian_kernel._trees.checks import check_ranges
@@ -60,11 +61,11 @@ def fit_classes(
     Y = encode(labels, n_classes, "log_loss")
     folds = draw_folds(labels.size, seed)
     centred = Y - np.average(Y, axis=0, weights=s)
-    metric = choose_metric(rows, centred, s, folds, metric, seed, n_jobs)
+    metric, factors = choose_metric(rows, centred, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, offset = fit_class_trend(T, Y, centred, s, folds, metric, seed)
+    trend, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
     stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
     stages.done(f"{trees.n_trees} trees grown")
@@ -153,7 +154,7 @@ def _choose_weights(
     if Y.shape[0] > LEVEL_ROWS:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(Y.shape[0])[:LEVEL_ROWS])
         operator, Y, offset = operator.take(some), Y[some], offset[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     if Y.shape[1] > 1:
         most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:CLASS_OUTPUTS])
         p = probabilities(offset.reshape(-1, Y.shape[1])).reshape(offset.shape)[:, :, most]
@@ -180,6 +181,7 @@ def fit_class_trend(
     weight: FloatArray,
     folds: Folds,
     metric: Metric,
+    factors: Sequence[FloatArray],
     seed: int,
 ) -> tuple[Trend, FloatArray]:
     """Choose the kernel of a trend of log-odds and fit it; see ``fit_trend``.
@@ -188,9 +190,9 @@ def fit_class_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     some = order[:TREND_SAMPLE_ROWS]
-    blank = choose_kernel(rows[some], centred[some], weight[some], metric, seed)
-    blank = replace(blank, landmarks=rows[np.sort(order[:TREND_LANDMARKS])])
-    some = np.sort(order[:CLASS_TREND_ROWS])
+    blank = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
+    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
+    some = np.sort(order[:TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row = folds.of_row[some]
     kept = [np.ones(some.size), *(1.0 * (of_row != k) for k in range(folds.n_folds))]

@@ -111,11 +111,11 @@ def fit_kernel(
     std = np.where(std > 0, std, 1.0)
     standard = (Y - mean) / std
     folds = draw_folds(rows.shape[0], seed)
-    metric = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
+    metric, factors = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
+    trend, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
     stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
@@ -172,18 +172,20 @@ def choose_metric(
     metric: Metric,
     seed: int,
     n_jobs: int | None,
-) -> Metric:
+) -> tuple[Metric, list[FloatArray]]:
     """Return the metric, or one with columns more alike, whichever has the lower error.
 
     Relevances are learnt from small samples. Where rows are many, columns matter that a small
     sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
+    The trend chooses for itself: also returned are the factors of the columns that lead from the
+    metric to each of the metrics.
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
-        return metric
+        return metric, [np.ones(rows.shape[1])]
     if rows.shape[0] > METRIC_ROWS:
         some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
         rows, Y, weight = rows[some], Y[some], weight[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
     weights = np.repeat([np.exp(METRIC_NOISE)], LEVEL_COUNT, axis=0)
 
@@ -194,7 +196,9 @@ def choose_metric(
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
 
-    return min((metric.shrunk(power) for power in METRIC_POWERS), key=error)
+    metrics = [metric.shrunk(power) for power in METRIC_POWERS]
+    best = min(metrics, key=error)
+    return best, [each.columns.relevance / best.columns.relevance for each in metrics]
 
 
 def _choose_weights(
@@ -207,7 +211,7 @@ def _choose_weights(
     if n_rows > most:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
         operator, by_fold = operator.take(some), by_fold[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     return choose_level_weights(operator, by_fold, folds, n_levels)
 
 
