@@ -73,7 +73,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         :class:`sklearn.linear_model.LogisticRegression`; or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
         Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 300. Where one lifetime is used it takes 1000, or as many as 150 million triples of
+        100 and 200. Where one lifetime is used it takes 1000, or as many as 150 million triples of
         a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
         stream without a fit has 100.
     loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"

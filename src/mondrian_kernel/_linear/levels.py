@@ -107,8 +107,8 @@ class LevelOperator(Operator):
     def wide_features(self) -> NDArray[np.float32]:
         r"""Features B (N, m) of the kernel of the widest level, :math:`B B^\top \approx K_0`.
 
-        From some rows z drawn at random, the expected kernel gives :math:`B = K_{:z} L^{-\top}` with
-        :math:`K_{zz} = L L^\top` (Nyström). It needs the rows that the trees were grown on.
+        From some rows z drawn at random, the expected kernel gives :math:`B = K_{:z} L^{-\top}`
+        with :math:`K_{zz} = L L^\top` (Nyström). It needs the rows that the trees were grown on.
         """
         points, lifetime = self._points, self._levels.lifetimes[0]
         assert points is not None

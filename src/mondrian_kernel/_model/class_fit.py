@@ -32,6 +32,7 @@ from mondrian_kernel._settings import (
     CLASS_CURVATURE,
     CLASS_OUTPUTS,
     CLASS_TREND_STEPS,
+    CLASS_TREND_TOL,
     LEVEL_ROWS,
     LEVEL_TREES,
     TREND_BLOCK,
@@ -194,21 +195,18 @@ def fit_class_trend(
     blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
     some = np.sort(order[:TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
-    of_row = folds.of_row[some]
-    kept = [np.ones(some.size), *(1.0 * (of_row != k) for k in range(folds.n_folds))]
-    # From the largest penalty down, each fit beginning at the last.
-    best, alpha, theta = np.inf, CLASS_ALPHAS[0], [None] * len(kept)
-    for candidate in CLASS_ALPHAS if folds.n_folds else ():
-        tried = [
-            fit(candidate, mask, start) for mask, start in zip(kept[1:], theta[1:], strict=True)
-        ]
-        lost = sum(fit.loss(t, of_row == k) for k, t in enumerate(tried))
-        theta[1:] = tried
-        if lost >= best:
+    of_row, each = folds.of_row[some], range(folds.n_folds)
+    alpha, least = CLASS_ALPHAS[0], np.inf
+    last: list[FloatArray | None] = [None] * folds.n_folds
+    held_out: list[FloatArray] = []
+    for tried in CLASS_ALPHAS if folds.n_folds else ():  # each fit begins at the last
+        fits = [fit(tried, of_row != k, last[k]) for k in each]
+        loss = sum(fit.loss(fits[k], of_row == k) for k in each)
+        if loss >= least:
             break
-        best, alpha, chosen = lost, candidate, tried
-    found = [fit(alpha, kept[0], None), *(chosen if folds.n_folds else ())]
-    trends = [fit.trend(t) for t in found]
+        alpha, least, held_out, last = tried, loss, fits, [*fits]
+    found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
+    trends = [fit.trend(coef) for coef in found]
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
     intercept = np.concatenate([trend.intercept for trend in trends])
     at_rows = replace(blank, coef=coef, intercept=intercept)(rows)
@@ -232,14 +230,12 @@ class _Logistic:
             half = np.sqrt(weight[block])[:, None] * self.B[block]
             self.gram += half.T @ half
 
-    def __call__(self, alpha: float, mask: FloatArray, start: FloatArray | None) -> FloatArray:
+    def __call__(
+        self, alpha: float, mask: NDArray[np.bool_], start: FloatArray | None
+    ) -> FloatArray:
         """Return coefficients (m + 1, K) at a penalty, fitted to the rows in ``mask``."""
-        some = np.flatnonzero(mask)
-        B, Y, s = (
-            (self.B, self.Y, self.weight)
-            if some.size == mask.size
-            else (self.B[some], self.Y[some], self.weight[some])
-        )
+        B = self.B if mask.all() else self.B[mask]
+        Y, s = self.Y[mask], self.weight[mask]
         K, m = Y.shape[1], B.shape[1]
         share = np.average(Y if K > 1 else 0.5 + 0.5 * Y, axis=0, weights=s)
         curvature = float(np.mean(share * (1.0 - share)))
@@ -257,9 +253,19 @@ class _Logistic:
             return lost, linalg.solve_triangular(R, down, lower=True).ravel()
 
         begin = np.zeros(m * K) if start is None else (R.T @ start).ravel()
-        options = {"maxiter": CLASS_TREND_STEPS, "ftol": 1e-5, "maxcor": 10}
-        found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options).x
-        return linalg.solve_triangular(R, found.reshape(m, K), lower=True, trans=1)
+        found = minimize(
+            objective,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxiter": CLASS_TREND_STEPS,
+                "ftol": CLASS_TREND_TOL,
+                "gtol": CLASS_TREND_TOL,
+            },
+        ).x
+        U: FloatArray = linalg.solve_triangular(R, found.reshape(m, K), lower=True, trans=1)
+        return U
 
     def loss(self, U: FloatArray, some: NDArray[np.bool_]) -> float:
         """Return the loss of some rows."""

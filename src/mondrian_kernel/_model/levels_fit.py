@@ -76,19 +76,20 @@ def _without_widest(
     r"""Return products with :math:`(I + v_0 S^{1/2} B B^\top S^{1/2})^{-1}`, for each column.
 
     The cells of the widest level hold many rows, and so have by far the largest eigenvalues. This
-    preconditioner takes them out. Rows held out have S = 0; B is the sum over all rows still, which
-    is close enough.
+    preconditioner takes them out.
     """
     B = operator.wide_features
-    s = (operator.sample_weight / operator.sample_weight.max()).astype(np.float32)
-    values, Q = np.linalg.eigh((B.T * s) @ B)
-    shrink = 1.0 / (np.maximum(values, 0.0)[:, None] + 1.0 / widest)
-    BQ = B @ Q
+    inverses: list[FloatArray] = []
+    for j, v in enumerate(widest):
+        if j == 0 or not np.array_equal(root[:, j], root[:, j - 1]):
+            half = root[:, j, None] * B
+            values, Q = np.linalg.eigh(half.T @ half)
+        inverses.append((Q / (np.maximum(values, 0.0) + 1.0 / v)) @ Q.T)
+    each = np.stack(inverses)
 
     def product(R: FloatArray) -> FloatArray:
-        inner = BQ.T @ (root * R)
-        inner *= shrink
-        out: FloatArray = R - root * (BQ @ inner)
+        inner = B.T @ (root * R)
+        out: FloatArray = R - root * (B @ np.einsum("kmn,nk->mk", each, inner))
         return out
 
     return product
