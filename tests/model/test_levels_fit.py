@@ -92,7 +92,7 @@ def test_wide_cells_with_many_rows_take_few_steps(monkeypatch):
     rows = draw.uniform(size=(3000, 2))
     trees, leaf = grow_trees(rows, 9.0, 40, 0, None, 1)
     levels = Levels.of(trees, LIFETIMES, np.ones(3))
-    v, root = np.array([[50.0], [0.2], [0.1]]), np.sqrt(draw.uniform(0, 2, size=(3000, 1)))
+    v, root = np.array([[5.0], [0.2], [0.1]]), np.sqrt(draw.uniform(0, 2, size=(3000, 1)))
     y = np.sin(6 * rows[:, :1]) + 0.1 * draw.normal(size=(3000, 1))
     steps, found = [], []
     for without in (levels_fit._without_widest, lambda *_: np.copy):
@@ -105,7 +105,7 @@ def test_wide_cells_with_many_rows_take_few_steps(monkeypatch):
         assert np.linalg.norm(residual) < 1.5e-2 * np.linalg.norm(root * y)
         steps.append(len(count))
         found.append(original(dual, v))
-    assert steps[0] < steps[1] / 2
+    assert steps[0] < 0.8 * steps[1]
     assert_allclose(found[0], found[1], atol=0.1)
 
 
