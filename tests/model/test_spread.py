@@ -1,5 +1,7 @@
 """Local error bars: quantiles, coverage and scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -41,6 +43,22 @@ def test_weights_are_repetitions_in_quantiles():
             _upper_quantile(errors, weight.astype(float), share),
             _upper_quantile(repeated, np.ones(len(repeated)), share),
         )
+
+
+def test_weights_are_repetitions_in_the_deviation():
+    errors, weight = rng.normal(size=(40, 2)), rng.integers(1, 5, size=40)
+    spread = replace(Spread.normal(2), errors=errors, weight=weight.astype(float))
+    repeated = np.repeat(errors, weight, axis=0)
+    assert_allclose(spread.unit_deviation, np.sqrt((repeated**2).mean(axis=0)))
+
+
+@pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (1.0, 0.1)])
+def test_the_errors_of_a_fit_have_the_weights_of_their_rows(lifetime, alpha):
+    X, y, _ = noisy(100, 0)
+    weight = rng.uniform(1, 3, size=100)
+    model = MondrianKernelRegressor(lifetime, alpha, 10, random_state=0).fit(X, y, weight)
+    found = np.sort(model.model_.spread.weight)
+    assert_allclose(found / found.mean(), np.sort(weight) / weight.mean())
 
 
 def test_quantiles_beyond_the_rows_are_larger_than_all_errors():
