@@ -17,17 +17,17 @@ from house_table import rows
 from mondrian_kernel.app.main import main
 
 CELLS = [
-    "", "?", "NaN", "inf", "-inf", "1e400", "-1e-400", "1e99", "99,12", "1.234,5", "€ 3", "3 %", "0x10",
-    "=1+1", "\x1b[2J", "\u202e", "\x00", '"', "'", "\\", "a" * 5000, "9007199254740993", "٣", "１",
-    "true", "2020-02-30", "None", "\ud800", " ", "\t", ";", "\r", "brick",
+    "", "?", "NaN", "inf", "-inf", "1e400", "-1e-400", "1e99", "99,12", "1.234,5", "€ 3", "3 %",
+    "=1+1", "0x10", "\x1b[2J", "\u202e", "\x00", '"', "'", "\\", "a" * 5000, "9007199254740993",
+    "٣", "１", "true", "2020-02-30", "None", "\ud800", " ", "\t", ";", "\r", "brick",
 ]  # fmt: skip
 FEW = ["--target", "price", "--trees", "3", "--quiet"]
 WORDS = [
     ["demo", "--seed", "-1"], ["demo", "--report", "."], ["demo", "--jobs", "x"], ["demo", "--no"],
-    ["reproduce", "nothing"], ["reproduce", "--seed", "1.5"], ["reproduce", "--data", "nowhere"],
+    ["reproduce", "nothing"], ["reproduce", "--seed", "1.5"], ["reproduce", "--out"],
     ["fit", "TABLE"], ["fit", "TABLE", "--target", "nothing"], ["fit", "TABLE", "--target", ""],
     ["fit", "nowhere", *FEW], ["fit", ".", *FEW], ["fit", "MODEL", *FEW], ["fit", os.devnull, *FEW],
-    ["fit", "TABLE", *FEW, "--drop", "nothing"], ["fit", "TABLE", *FEW, "--drop", "price"],
+    ["fit", "TABLE", *FEW, "--drop", "nothing"],
     ["fit", "TABLE", *FEW, "--categorical", "nothing"], ["fit", "TABLE", *FEW, "--task", "x"],
     ["fit", "TABLE", *FEW, "--holdout", "1"], ["fit", "TABLE", *FEW, "--holdout", "nan"],
     ["fit", "TABLE", *FEW, "--trees", "0"], ["fit", "TABLE", *FEW, "--decimal", ";"],
@@ -67,7 +67,7 @@ def strange_table(rng):
     """Return a table with some wrong cells, names, rows or bytes."""
     table = rows(int(rng.choice([1, 2, 3, 12])), seed=int(rng.integers(9)))
     lines = [list(table[0]), *(list(row.values()) for row in table)]
-    for _ in range(rng.integers(4)):
+    for _ in range(rng.integers(3)):
         word, column = str(rng.choice(CELLS)), int(rng.integers(4))
         kind = rng.integers(4)
         if kind == 0:  # a cell or a name
@@ -152,11 +152,11 @@ def attack_table(command, seed):
 def word_attacks():
     """Yield the attacks with wrong options."""
     for words in WORDS:
-        yield Attack("command", "words", " ".join(words), partial(attack_words, words))
+        yield Attack("command words", "run", " ".join(words), partial(attack_words, words))
 
 
 def table_attacks(command, seed):
     """Yield attacks on a command by strange files, without an end."""
     for number in count():
-        what = f"{command} {seed}, {number}"
-        yield Attack("command", command, what, partial(attack_table, command, [seed, number]))
+        run = partial(attack_table, command, [seed, number])
+        yield Attack(f"command {command}", "run", f"seed {seed}, {number}", run)

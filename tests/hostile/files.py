@@ -146,4 +146,5 @@ def forge(name, seed):
 def file_attacks(name, seed):
     """Yield attacks on the file of a model, without an end."""
     for number in count():
-        yield Attack(name, "load", f"{name} {seed}, {number}", partial(forge, name, [seed, number]))
+        run = partial(forge, name, [seed, number])
+        yield Attack(f"{name} file", "load", f"seed {seed}, {number}", run)

@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from hostile.attacks import CLASSES, NUMBERS, PARAMETERS, ROWS, SAME, SANE, WEIGHTS
-from hostile.subjects import KIND, NEW, VERBS, WEIGHT, Path, X, Y, learn, make, seen
+from hostile.subjects import KIND, NEW, VERBS, WEIGHT, Box, Path, X, Y, learn, make, seen
 
 ACCEPTED, REFUSED = "accepted", "refused"
 CLEAR = {"ValueError", "TypeError", "InvalidParameterError", "NotFittedError", "DuplicateError"}
-TARGETS = {"numbers": NUMBERS, "classes": CLASSES, "rows": {}}
+TARGETS = {"numbers": NUMBERS, "classes": CLASSES, "rows": {}, "tables": {}, "boxes": {}}
 SIZES = {"n_estimators", "n_grids", "n_components", "n_lifetimes", "passes"}
 
 
@@ -161,8 +161,12 @@ def argument_attacks(name, verb):
     tables = {"X": ROWS, "y": TARGETS[KIND[name]]}
     if "sample_weight" in signature(learner).parameters:
         tables["sample_weight"] = WEIGHTS
-    # Paths have no state, and Dask is slow.
-    states = [False] if isinstance(model, Path) else [True] if "Dask" in name else [False, True]
+    # Paths have no state; Dask and learning of widths are slow.
+    states = [False, True]
+    if isinstance(model, Path | Box) or "default" in name:
+        states = [False]
+    elif "Dask" in name:
+        states = [True]
     for argument, table in tables.items():
         for kind, (change, outcome) in table.items():
             for fitted in states:
@@ -190,12 +194,13 @@ def new_row_attacks(name):
         yield Attack(name, "predict", kind, partial(attack_new_rows, name, change, outcome))
 
 
-def groups():
-    """Yield the name and the attacks of all groups."""
+def argument_groups():
+    """Yield the name and the attacks on the methods of all subjects."""
     for name, verb in VERBS:
-        yield f"{name} {verb} arguments", argument_attacks(name, verb)
-        if "Dask" not in name:
+        if KIND[name] != "boxes":
+            yield f"{name} {verb} arguments", argument_attacks(name, verb)
+        if not {"Dask", "default"} & {*name.split()}:
             yield f"{name} {verb} parameters", parameter_attacks(name, verb)
     for name in KIND:
-        if name != "loss path" and "Dask" not in name:
+        if name not in ("loss path", "partition") and not {"Dask", "default"} & {*name.split()}:
             yield f"{name} predict", new_row_attacks(name)

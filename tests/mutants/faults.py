@@ -266,7 +266,7 @@ FAULTS = {
         "_trees/checks.py",
         "            vars(self).update(before)\n",
         "",
-        "tests/hostile/test_arguments.py -k features",
+        "tests/hostile/test_attacks.py -k features",
     ),
     # --- command line ----------------------------------------------------------------------------
     "a prediction named like an end is lost": Fault(
