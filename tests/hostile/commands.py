@@ -152,11 +152,11 @@ def attack_table(command, seed):
 def word_attacks():
     """Yield the attacks with wrong options."""
     for words in WORDS:
-        yield Attack("command words", "run", " ".join(words), partial(attack_words, words))
+        yield Attack("command words", " ".join(words), partial(attack_words, words))
 
 
 def table_attacks(command, seed):
     """Yield attacks on a command by strange files, without an end."""
     for number in count():
         run = partial(attack_table, command, [seed, number])
-        yield Attack(f"command {command}", "run", f"seed {seed}, {number}", run)
+        yield Attack(f"command {command}", f"seed {seed}, {number}", run)

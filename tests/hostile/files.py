@@ -147,4 +147,4 @@ def file_attacks(name, seed):
     """Yield attacks on the file of a model, without an end."""
     for number in count():
         run = partial(forge, name, [seed, number])
-        yield Attack(f"{name} file", "load", f"seed {seed}, {number}", run)
+        yield Attack(f"{name} file", f"seed {seed}, {number}", run)

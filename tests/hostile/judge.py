@@ -24,10 +24,9 @@ SIZES = {"n_estimators", "n_grids", "n_components", "n_lifetimes", "passes"}
 
 
 class Attack(NamedTuple):
-    """An attack on a method of a subject: ``run()`` returns the outcome or raises a fault."""
+    """An attack on a subject: ``run()`` returns the outcome or raises a fault."""
 
     name: str
-    method: str
     what: str
     run: Callable[[], str]
 
@@ -172,7 +171,7 @@ def argument_attacks(name, verb):
             for fitted in states:
                 what = f"{argument}: {kind}, {'fitted' if fitted else 'fresh'}"
                 run = partial(attack_argument, name, verb, argument, change, outcome, fitted=fitted)
-                yield Attack(name, verb, what, run)
+                yield Attack(name, what, run)
 
 
 def parameter_attacks(name, verb):
@@ -183,15 +182,14 @@ def parameter_attacks(name, verb):
                 parameter in SIZES and isinstance(value, int) and (value is True or value > 999)
             ):
                 what = f"{parameter}={value!r}"
-                yield Attack(
-                    name, verb, what, partial(attack_parameter, name, verb, parameter, value)
-                )
+                run = partial(attack_parameter, name, verb, parameter, value)
+                yield Attack(name, what, run)
 
 
 def new_row_attacks(name):
     """Yield the attacks on the rows to predict."""
     for kind, (change, outcome) in ROWS.items():
-        yield Attack(name, "predict", kind, partial(attack_new_rows, name, change, outcome))
+        yield Attack(name, kind, partial(attack_new_rows, name, change, outcome))
 
 
 def argument_groups():

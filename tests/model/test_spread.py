@@ -45,6 +45,13 @@ def test_weights_are_repetitions_in_quantiles():
         )
 
 
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_shares_are_equal_weights_in_quantiles(share):
+    errors = rng.normal(size=(40, 2))
+    expected = _upper_quantile(errors, np.ones(40), share)
+    assert_allclose(_upper_quantile(errors, np.full(40, 1 / 40), share), expected)
+
+
 def test_weights_are_repetitions_in_the_deviation():
     errors, weight = rng.normal(size=(40, 2)), rng.integers(1, 5, size=40)
     spread = replace(Spread.normal(2), errors=errors, weight=weight.astype(float))
