@@ -27,6 +27,7 @@ from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.kernel_fit import fit_kernel
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
+from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
@@ -217,8 +218,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         s = np.ones(labels.size) if weight is None else weight
         link = fit_link(fit.predictions, labels[fit.rows], s[fit.rows], n_classes)
         P = probabilities(log_odds(fit.predictions, link))
-        own = np.sort(P[np.arange(fit.rows.size), labels[fit.rows]]) if fit.rows.size else None
-        return replace(fit.model, link=link, calibration=own, signal=np.empty(0))
+        own = np.stack([P[np.arange(fit.rows.size), labels[fit.rows]], s[fit.rows]], axis=1)
+        calibration = own if fit.rows.size else None
+        return replace(fit.model, link=link, calibration=calibration, signal=np.empty(0))
 
     def _fit_loss(
         self,
@@ -411,10 +413,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if calibration is None:
             raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
         P = self.predict_proba(X)
-        n = calibration.size
-        allowed = int(np.floor((1.0 - coverage) * (n + 1)))  # rows held out that may be missed
-        threshold = calibration[allowed - 1] if allowed >= 1 else 0.0
-        member: NDArray[np.bool_] = np.maximum(threshold, 0.0) <= P
+        own, weight = calibration.T
+        unlikely = upper_quantile(1.0 - own[:, None], weight, coverage)
+        member: NDArray[np.bool_] = unlikely >= 1.0 - P
         member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
         return member
 

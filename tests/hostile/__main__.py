@@ -2,7 +2,7 @@
 
     python tests/hostile --minutes 60
 
-All attacks that are written down come first, then random files and tables until the time is over.
+The attacks that are written down come once, random files and tables until the time is over.
 """
 
 import argparse
@@ -22,11 +22,10 @@ def batches(seed):
     """Yield groups of attacks, without an end."""
     from hostile.groups import endless_groups, fixed_groups
 
-    yield from fixed_groups()
-    endless = list(endless_groups(seed))
+    groups = [(name, iter(attacks)) for name, attacks in (*fixed_groups(), *endless_groups(seed))]
     while True:
-        for name, attacks in endless:
-            yield name, islice(attacks, 20)
+        for name, attacks in groups:
+            yield name, islice(attacks, 50)
 
 
 def main():

@@ -3,15 +3,13 @@
 import csv
 import io
 import os
-import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache, partial
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 
-from hostile.files import damaged
+from hostile.files import damaged, new_folder
 from hostile.judge import ACCEPTED, REFUSED, Attack, watched
 from house_table import rows
 from mondrian_kernel.app.main import main
@@ -50,8 +48,7 @@ WORDS = [
 @cache
 def place():
     """Return a folder with a table and a model of it."""
-    folder = Path(tempfile.mkdtemp(prefix="hostile-"))
-    table = rows(12)
+    folder, table = new_folder(), rows(12)
     (folder / "TABLE").write_bytes(text_of([list(table[0]), *(list(r.values()) for r in table)]))
     assert run(["fit", "TABLE", *FEW, "--drop", "sold", "-o", "MODEL"], folder)[0] == 0
     return folder

@@ -1,6 +1,8 @@
 """Model files with a wrong value and a valid checksum, or with damaged bytes, without an end."""
 
+import atexit
 import copy
+import shutil
 import tempfile
 import warnings
 from functools import cache, partial
@@ -37,10 +39,16 @@ PLAIN = [
 ]  # fmt: skip
 
 
+def new_folder():
+    """Return a folder that is removed at the end."""
+    folder = tempfile.mkdtemp(prefix="hostile-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 @cache
 def saved(name):
-    folder = Path(tempfile.mkdtemp(prefix="hostile-"))
-    return Forgery(SAVED[name](), folder)
+    return Forgery(SAVED[name](), new_folder())
 
 
 def places(value, at=()):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._model.spread import Spread, _upper_quantile, range_of
+from mondrian_kernel._model.spread import Spread, range_of, upper_quantile
 
 rng = np.random.default_rng(0)
 
@@ -31,7 +31,7 @@ def test_upper_quantile_is_that_of_conformal_prediction():
     for share in (0.5, 0.9, 0.95):
         rank = int(np.ceil(share * 100)) - 1
         assert_array_equal(
-            _upper_quantile(errors, np.ones(99), share), np.sort(errors, axis=0)[rank]
+            upper_quantile(errors, np.ones(99), share), np.sort(errors, axis=0)[rank]
         )
 
 
@@ -40,16 +40,16 @@ def test_weights_are_repetitions_in_quantiles():
     repeated = np.repeat(errors, weight, axis=0)
     for share in (0.1, 0.5, 0.9):
         assert_array_equal(
-            _upper_quantile(errors, weight.astype(float), share),
-            _upper_quantile(repeated, np.ones(len(repeated)), share),
+            upper_quantile(errors, weight.astype(float), share),
+            upper_quantile(repeated, np.ones(len(repeated)), share),
         )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
 def test_shares_are_equal_weights_in_quantiles(share):
     errors = rng.normal(size=(40, 2))
-    expected = _upper_quantile(errors, np.ones(40), share)
-    assert_allclose(_upper_quantile(errors, np.full(40, 1 / 40), share), expected)
+    expected = upper_quantile(errors, np.ones(40), share)
+    assert_allclose(upper_quantile(errors, np.full(40, 1 / 40), share), expected)
 
 
 def test_weights_are_repetitions_in_the_deviation():
@@ -70,7 +70,7 @@ def test_the_errors_of_a_fit_have_the_weights_of_their_rows(lifetime, alpha):
 
 def test_quantiles_beyond_the_rows_are_larger_than_all_errors():
     errors = rng.normal(size=(30, 1))
-    assert _upper_quantile(errors, np.ones(30), 0.999)[0] > errors.max()
+    assert upper_quantile(errors, np.ones(30), 0.999)[0] > errors.max()
 
 
 def test_quantiles_do_not_cross(model):

@@ -169,6 +169,30 @@ FAULTS = {
         "        np.ones(n_rows),",
         "tests/model/test_spread.py::test_the_errors_of_a_fit_have_the_weights_of_their_rows",
     ),
+    "the link of a classifier ignores the weights": Fault(
+        "_model/link.py",
+        "np.arange(labels.size), weight / weight.mean()",
+        "np.arange(labels.size), np.ones(labels.size)",
+        "tests/model/test_link.py::test_weights_are_repetitions_in_the_link",
+    ),
+    "sets of classes ignore the weights": Fault(
+        "classifier.py",
+        "upper_quantile(1.0 - own[:, None], weight, coverage)",
+        "upper_quantile(1.0 - own[:, None], np.ones(own.size), coverage)",
+        "tests/model/test_link.py::test_weights_are_repetitions_in_sets",
+    ),
+    "sets of classes forget the weights of a fit": Fault(
+        "classifier.py",
+        "labels[fit.rows]], s[fit.rows]], axis=1)",
+        "labels[fit.rows]], 0 * s[fit.rows] + 1], axis=1)",
+        "tests/model/test_link.py::test_fits_keep_the_weights_of_rows_held_out",
+    ),
+    "held-out rows are fitted": Fault(
+        "_model/folds.py",
+        "(self.of_row[:, None] != np.arange(self.n_folds))",
+        "(self.of_row[:, None] > np.arange(self.n_folds) - self.n_folds - 1)",
+        "tests/model/test_levels_fit.py::test_predictions_of_rows_held_out",
+    ),
     "the bars of an exact stream forget the weights": Fault(
         "_model/ridge_model.py",
         "standard_loo_errors(operator, rows.Y, alpha, exact), rows.weight)",

@@ -111,8 +111,8 @@ class FittedModel:
     link : ndarray of shape (n_classes + 1,) or None
         Only of a classification by squared loss: from scores to log-odds, a factor and a shift for
         each class.
-    calibration : ndarray of shape (n,) or None
-        Only of a classification: probabilities of the true class of rows held out, increasing.
+    calibration : ndarray of shape (n, 2) or None
+        Only of a classification: probability of the true class, and weight, of rows held out.
     """
 
     trees: Trees
@@ -221,6 +221,10 @@ class FittedModel:
         if self.spread is not None:
             self.spread.check(self.levels.n_features, n_outputs)
         if self.calibration is not None:
-            P = self.calibration
-            if P.ndim != 1 or not ((P >= 0) & (P <= 1)).all() or (np.diff(P) < 0).any():
-                raise ValueError("calibration does not hold increasing probabilities.")
+            least, most = (
+                np.array([0.0, np.finfo(float).tiny]),
+                np.array([1.0, np.finfo(float).max]),
+            )
+            own = self.calibration
+            if own.shape != (len(own), 2) or not ((own >= least) & (own <= most)).all():
+                raise ValueError("calibration does not hold probabilities and positive weights.")

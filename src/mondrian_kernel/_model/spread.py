@@ -89,8 +89,8 @@ class Spread:
 
     def _quantile(self, share: float) -> FloatArray:
         if share < 0.5:
-            return -_upper_quantile(-self.errors, self.weight, 1.0 - share)
-        return _upper_quantile(self.errors, self.weight, share)
+            return -upper_quantile(-self.errors, self.weight, 1.0 - share)
+        return upper_quantile(self.errors, self.weight, share)
 
     def check(self, n_features: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
@@ -113,7 +113,7 @@ class Spread:
             raise ValueError("The spread has no rows, or a negative weight.")
 
 
-def _upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
+def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
     """Smallest error with ``share`` of n + 1 rows at or below it; a row of weight s counts as s.
 
     Where weights are shares, n is not their sum but the number of rows that they are worth.
