@@ -28,4 +28,4 @@ def quick_groups():
     for name, attacks in fixed_groups():
         yield name, list(attacks)[:: 3 if "Dask" in name else 1]
     for name, attacks in endless_groups(seed=0):
-        yield name, islice(attacks, 25 if "command" in name else 60)
+        yield name, islice(attacks, 60)

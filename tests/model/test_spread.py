@@ -27,12 +27,11 @@ def model():
 
 
 def test_upper_quantile_is_that_of_conformal_prediction():
-    errors = rng.normal(size=(99, 2))
+    errors = rng.normal(size=(95, 2))
     for share in (0.5, 0.9, 0.95):
-        rank = int(np.ceil(share * 100)) - 1
-        assert_array_equal(
-            upper_quantile(errors, np.ones(99), share), np.sort(errors, axis=0)[rank]
-        )
+        rank = int(np.ceil(share * 96)) - 1
+        found = upper_quantile(errors, np.ones(95), share)
+        assert_array_equal(found, np.sort(errors, axis=0)[rank])
 
 
 def test_weights_are_repetitions_in_quantiles():

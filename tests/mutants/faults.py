@@ -268,16 +268,16 @@ FAULTS = {
         "tests/path/test_choose.py",
     ),
     # --- arguments and threads -------------------------------------------------------------------
-    "weights are shared with the caller": Fault(
-        "_base.py",
-        "None if weight is None else weight.copy()",
-        "weight",
+    "the scale is shared with the caller": Fault(
+        "_model/columns.py",
+        "given = np.array(scale, dtype=np.float64)",
+        "given = np.asarray(scale, dtype=np.float64)",
         "tests/test_sharing.py",
     ),
     "targets are shared with the caller": Fault(
-        "_base.py",
-        "with_weight(rows, targets.copy(),",
-        "with_weight(rows, targets,",
+        "regressor.py",
+        "Y = targets.astype(np.float64).reshape(rows.shape[0], -1)\n        seed",
+        "Y = np.asarray(targets, np.float64).reshape(rows.shape[0], -1)\n        seed",
         "tests/test_sharing.py",
     ),
     "after an error threads write on": Fault(

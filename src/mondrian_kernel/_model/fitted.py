@@ -221,10 +221,7 @@ class FittedModel:
         if self.spread is not None:
             self.spread.check(self.levels.n_features, n_outputs)
         if self.calibration is not None:
-            least, most = (
-                np.array([0.0, np.finfo(float).tiny]),
-                np.array([1.0, np.finfo(float).max]),
-            )
             own = self.calibration
-            if own.shape != (len(own), 2) or not ((own >= least) & (own <= most)).all():
+            fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()
+            if not (fits and (own >= 0).all() and (own[:, 0] <= 1).all() and own[:, 1].all()):
                 raise ValueError("calibration does not hold probabilities and positive weights.")
