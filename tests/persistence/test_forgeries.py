@@ -482,6 +482,14 @@ def test_a_stream_with_a_wrong_attribute_is_refused(name, attribute, value, tmp_
         forgery.load()
 
 
+@pytest.mark.parametrize(("kind", "name"), [("exact", "ExactStream"), ("widths", "Stream")])
+def test_impossible_numbers_are_refused_without_a_warning(kind, name, tmp_path):
+    forgery = Forgery(stream_of(kind), tmp_path)
+    forgery.put(name, "level_weights", -np.ones(1))
+    with pytest.raises(ModelFileError):
+        forgery.load()
+
+
 def zeros(n_bytes):
     """Return the entry and the bytes of an array of zeros as no model has it: a thousandth."""
     chunk = zlib.compress(bytes(n_bytes), 9)
