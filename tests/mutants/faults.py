@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Fault(NamedTuple):
-    """``old`` becomes ``new`` in a module; ``tests`` are arguments of pytest, one in a word."""
+    """In a module ``old`` becomes ``new``; ``tests`` are arguments of pytest, between blanks."""
 
     module: str
     old: str
