@@ -213,13 +213,13 @@ class MondrianEstimator(BaseEstimator):
     def _check_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any
     ) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        """Validate the rows, targets and weights of a fit; copy what will be kept."""
+        """Validate the rows, targets and weights of a fit, and leave out rows of weight 0."""
         check_budget(self.max_cells, self.n_estimators)
         rows, targets = self._first_rows(X, y, least=1.0 / LARGEST_NUMBER, **options)
         weight = check_weights(sample_weight, rows)
         if self._penalised and not isinstance(self.alpha, str):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
-        return with_weight(rows, targets.copy(), None if weight is None else weight.copy())
+        return with_weight(rows, targets, weight)
 
     def _first_rows(
         self, X: Any, y: ArrayLike, *, least: float, listed: bool = False, **options: Any

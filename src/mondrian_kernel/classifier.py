@@ -26,6 +26,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
+from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
@@ -393,10 +394,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if calibration is None:
             raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
         P = self.predict_proba(X)
-        n = calibration.size
-        allowed = int(np.floor((1.0 - coverage) * (n + 1)))  # rows held out that may be missed
-        threshold = calibration[allowed - 1] if allowed >= 1 else 0.0
-        member: NDArray[np.bool_] = np.maximum(threshold, 0.0) <= P
+        own, weight = calibration.T
+        unlikely = upper_quantile(1.0 - own[:, None], weight, coverage)
+        member: NDArray[np.bool_] = unlikely >= 1.0 - P
         member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
         return member
 

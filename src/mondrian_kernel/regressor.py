@@ -169,7 +169,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights. A row of weight 2 counts as two, one of weight 0 is left out. Error bars take
-            weights as counts of rows: scale shares to a mean of 1 first.
+            weights that sum to less than the number of rows as shares.
 
         Returns
         -------

@@ -1,8 +1,11 @@
 """Probabilities from scores, and sets of classes."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import log_loss
 
 from mondrian_kernel import MondrianKernelClassifier
@@ -22,6 +25,17 @@ def test_link_recovers_the_probabilities(n_classes):
     assert_allclose(link[0], 2.0, rtol=0.1)
     found = probabilities(log_odds(F, link))
     assert log_loss(labels, found) < log_loss(labels, P) + 1e-3
+
+
+def test_weights_are_repetitions_in_the_link():
+    rng = np.random.default_rng(0)
+    S, labels = rng.uniform(-1, 1, size=(2000, 1)), rng.integers(2, size=2000)
+    weight = rng.integers(1, 4, size=2000) * (1 + labels)
+    link = fit_link(S, labels, weight.astype(float))
+    again = (np.repeat(a, weight, axis=0) for a in (S, labels))
+    repeated = fit_link(*again, np.ones(weight.sum()))
+    assert link[1] > 0.3
+    assert_allclose(link, repeated, atol=0.01)  # the prior is worth a row in both
 
 
 def test_no_rows_held_out():
@@ -62,6 +76,35 @@ def test_sets_cover(model, coverage):
     if coverage == 0.95:
         assert inside < 0.98
     assert member.any(axis=1).all()
+
+
+def test_weights_are_repetitions_in_sets(model):
+    """A class is in the set if enough rows held out, as often as they count, were less sure."""
+    rng, n = np.random.default_rng(0), 200
+    own, weight = rng.uniform(size=n), rng.integers(1, 5, size=n)
+    other = copy(model)
+    other._model = replace(model.model_, calibration=np.stack([own, weight], axis=1))
+    other.check()
+    P, repeated = other.predict_proba(wedges(50, 4)[0]), np.sort(np.repeat(own, weight))
+    for coverage in (0.5, 0.9):
+        threshold = repeated[int(np.floor((1 - coverage) * (repeated.size + 1))) - 1]
+        expected = (threshold <= P) | (P.max(axis=1, keepdims=True) == P)
+        assert_array_equal(other.predict_set(wedges(50, 4)[0], coverage), expected)
+
+
+def test_fits_keep_the_weights_of_rows_held_out():
+    X, y = wedges(100, 5)
+    weight = np.random.default_rng(0).uniform(1, 3, size=100)
+    fitted = MondrianKernelClassifier(n_estimators=5, random_state=0).fit(X, y, weight)
+    assert_allclose(np.sort(fitted.model_.calibration[:, 1]), np.sort(weight))
+
+
+@pytest.mark.parametrize("bad", [[-0.1, 1.0], [1.1, 1.0], [0.5, 0.0], [0.5, np.inf], [np.nan, 1]])
+def test_impossible_calibrations_are_refused(model, bad):
+    wrong = np.vstack([model.model_.calibration, bad])
+    for calibration in (wrong, wrong[:-1, :1], wrong[:-1, 0]):
+        with pytest.raises(ValueError, match="calibration"):
+            replace(model.model_, calibration=calibration).check()
 
 
 def test_bad_coverage_of_sets(model):

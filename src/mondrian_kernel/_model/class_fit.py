@@ -80,7 +80,7 @@ def fit_classes(
     own = None
     if out.size:
         P = probabilities(log_odds(scores, link))
-        own = np.sort(P[np.arange(out.size), labels[out]])
+        own = np.stack([P[np.arange(out.size), labels[out]], s[out]], axis=1)
     stages.done("weights of widths and cells")
     return FittedModel(
         trees=trees,

@@ -110,8 +110,8 @@ class FittedModel:
     link : ndarray of shape (K + 1,) or None
         Only of a classification that learns its widths: a factor of the scores and a shift of each,
         which calibrate the log-odds.
-    calibration : ndarray of shape (n,) or None
-        Only of a classification: probabilities of the true class of rows held out, increasing.
+    calibration : ndarray of shape (n, 2) or None
+        Only of a classification: probability of the true class, and weight, of rows held out.
     """
 
     trees: Trees
@@ -220,6 +220,7 @@ class FittedModel:
         if self.spread is not None:
             self.spread.check(self.levels.n_features, n_outputs)
         if self.calibration is not None:
-            P = self.calibration
-            if P.ndim != 1 or not ((P >= 0) & (P <= 1)).all() or (np.diff(P) < 0).any():
-                raise ValueError("calibration does not hold increasing probabilities.")
+            own = self.calibration
+            fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()
+            if not (fits and (own >= 0).all() and (own[:, 0] <= 1).all() and own[:, 1].all()):
+                raise ValueError("calibration does not hold probabilities and positive weights.")
