@@ -35,16 +35,17 @@ def demo(args: Namespace, console: Console) -> None:
     )
     options: dict[str, Any] = {"random_state": args.seed, "n_jobs": args.jobs}
     ours = MondrianKernelRegressor(**options)
-    console.progress.stage("compiling, once on this machine")
+    console.progress.stage("a first fit, which compiles")
     compiling = event.TimingListener()
     with event.install_listener("numba:compile", compiling):
         few = [part[:DEMO_COMPILE_ROWS] for part in (X_train, y_train, X_test)]
         _seconds(ours, *few)
     if compiling.done:
         console.say(f"Compiled in {compiling.duration:.1f} s; this happens once on a machine.\n")
+    console.progress.stage("comparing methods")
     methods = {}
     for name, method in {_OURS: ours, **_other_methods(options)}.items():
-        console.progress.stage(f"fitting: {name}")
+        console.progress.rename(f"fitting: {name}")
         seconds, predicted = _seconds(method, X_train, y_train, X_test)
         error = float(np.sqrt(np.mean((predicted - y_test) ** 2)))
         methods[name] = {"rmse": error, "seconds": seconds}

@@ -115,7 +115,17 @@ def hinge():
 MAKERS = {
     maker.__name__: maker
     for maker in (
-        named, plane, table, learnt, fixed, fixed_lifetime, constant, averaged, streamed, two_classes,
-        many_classes, hinge,
+        named,
+        plane,
+        table,
+        learnt,
+        fixed,
+        fixed_lifetime,
+        constant,
+        averaged,
+        streamed,
+        two_classes,
+        many_classes,
+        hinge,
     )
-}  # fmt: skip
+}

@@ -96,7 +96,8 @@ def test_no_text_overlaps_or_is_cut_off(visit, name, width):
       const bad = [];
       for (const svg of document.querySelectorAll(".plot svg")) {
         const box = svg.getBoundingClientRect(), id = svg.closest("figure").id;
-        const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+        const texts = [...svg.querySelectorAll("text")].map(
+          t => [t.textContent, t.getBoundingClientRect()]);
         texts.forEach(([a, r], i) => {
           if (!a) return;
           if (r.left < box.left - 1 || r.right > box.right + 1 || r.bottom > box.bottom + 1)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 
 from app.report.report_cases import MAKERS, NASTY, TREES, Case, heights, rows
@@ -327,10 +327,10 @@ class TestNames:
         assert json.loads(text) == {"</script>": "<!--&\u2028"}
 
     def test_names_are_given_or_of_the_fit_or_numbers(self, reports, tmp_path):
-        assert set(reports["named"][1].data["figures"]["columns"]["labels"]) == {
+        assert set(reports["named"][1].data["columns"]["y"]["labels"]) == {
             "east", "north", "age",
         }  # fmt: skip
-        assert reports["fixed"][1].data["figures"]["columns"]["labels"] == ["x0"]
+        assert reports["fixed"][1].data["columns"]["y"]["labels"] == ["x0"]
         with pytest.raises(ValueError, match="2 feature_names were given for 1 columns"):
             MAKERS["fixed"]().write(tmp_path / "report.html", feature_names=["a", "b"])
 

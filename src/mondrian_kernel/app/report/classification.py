@@ -58,9 +58,9 @@ def classification_content(measured: Measured, target: str) -> Content:
     matrix, mistakes = _confusion(y, measured.predicted, classes)
     figures, words = [matrix], [f"loss={estimator.loss!r} gives no probabilities."]
     tiles = [
-        (f"right, of {y.size} test rows", percent(right)),
+        (f"right on {y.size} test rows", percent(right)),
         ("HistGradientBoosting, same rows", percent(boosting)),
-        ("guessing the commonest, same rows", percent(guess)),
+        ("commonest class, same rows", percent(guess)),
     ]
     badness: FloatArray = 1.0 * (measured.predicted != y)
     shown = {f"true {target}": y, "predicted": measured.predicted}
@@ -78,8 +78,8 @@ def classification_content(measured: Measured, target: str) -> Content:
         f"{measured.y_train.size} rows. All numbers below are measured on the same {y.size} test "
         "rows, which were not fitted, unless they name others.",
         f"The model is right on {percent(right)} of them. HistGradientBoosting of scikit-learn "
-        f"with its defaults, fitted to the same rows, is right on {percent(boosting)}. Always guessing "
-        f"the commonest class, {values[counts.argmax()]}, gives {percent(guess)}.",
+        f"with its defaults, fitted to the same rows, is right on {percent(boosting)}. Always "
+        f"guessing the commonest class, {values[counts.argmax()]}, gives {percent(guess)}.",
         mistakes,
         *words,
         importance_words,

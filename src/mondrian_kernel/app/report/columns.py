@@ -13,6 +13,7 @@ from mondrian_kernel._settings import (
     COLUMNS_DRAWN,
     COLUMNS_SHOWN,
     DEPENDENCE_POINTS,
+    DEPENDENCE_RANGE,
     DEPENDENCE_ROWS,
     SHUFFLES,
     SURFACE_POINTS,
@@ -29,6 +30,7 @@ from mondrian_kernel.app.report.figures import (
     chart,
     layer,
     number,
+    percent,
     plain,
 )
 from mondrian_kernel.plotting.partition import tree_partition
@@ -102,7 +104,8 @@ def _dependence(measured: Measured, column: int, curves: Curves) -> Figure:
     else:
         known = np.flatnonzero(words != None)  # noqa: E711 - by element
         known = known[np.argsort(X[known][:, own][:, 0], kind="stable")]
-        place = np.linspace(0, known.size - 1, DEPENDENCE_POINTS).round().astype(int)
+        shares = np.linspace(*DEPENDENCE_RANGE, DEPENDENCE_POINTS)
+        place = (shares * (known.size - 1)).round().astype(int)
         rows = _first_of_each(known[place], X[:, own][:, 0])
     means = np.empty((len(rows), len(curves.names)))
     for k, row in enumerate(rows):
@@ -130,7 +133,8 @@ def _dependence(measured: Measured, column: int, curves: Curves) -> Figure:
                 layer("points", c, x=x, y=values, size=2.8),
             )
         ]
-        caption += " Dots are quantiles of the column, from its lowest to its highest value."
+        low, high = DEPENDENCE_RANGE
+        caption += f" Dots are quantiles of the column, from {percent(low)} to {percent(high)}."
         spec = chart(name, curves.label, *lines)
         first = [number(v) for v in x]
     head = [name, *(n or curves.label for n in curves.names)]

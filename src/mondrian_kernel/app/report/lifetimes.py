@@ -48,6 +48,7 @@ def choice_words(estimator: Any) -> list[str]:
         words.append(
             f"λ lies between {number(low)} and {number(high)} with probability 90 %, by the "
             "marginal likelihood, if all widths of the path are equally likely beforehand."
+            + _outside(lifetime, low, high)
         )
     elif "log_marginal_likelihood" in path.curves:
         words.append(
@@ -70,6 +71,14 @@ def _learnt_words(model: Any) -> str:
         "The model has learnt a function of each column, a smooth trend, and the weights of the "
         f"lifetimes λ of its cells: {listed}. A larger λ means smaller cells and finer detail."
     )
+
+
+def _outside(lifetime: float, low: float, high: float) -> str:
+    """Explain a choice that lies outside the interval of the posterior."""
+    if low <= lifetime <= high:
+        return ""
+    wider = "narrower" if lifetime > high else "wider"
+    return f" The error, by which λ was chosen, is least for a {wider} kernel than that."
 
 
 def _tried(path: Any) -> str:
@@ -103,7 +112,7 @@ def _error_figure(path: Any) -> Figure:
         f"{number(values[0])} and {number(values[-1])} at its ends."
     )
     spec = chart(
-        _AXIS, name, layer("line", "blue", x=path.lifetimes, y=values), _mark(path, values)
+        _AXIS, "error", layer("line", "blue", x=path.lifetimes, y=values), _mark(path, values)
     )
     table = number_table(["λ", name], path.lifetimes, values)
     return Figure("error", "Error at every width", caption, spec, table)

@@ -2,7 +2,7 @@
 (() => {
   const figures = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 440, HEIGHT = 290, LEFT = 72, RIGHT = 14, TOP = 10, BOTTOM = 44;
+  const WIDTH = 440, HEIGHT = 290, LEFT = 72, RIGHT = 14, TOP = 10, BOTTOM = 50;
   const CLASSES = ["#1f4e9c", "#d21f1b", "#f2c230", "#3a9d5d", "#8e5bb5", "#e07b28", "#5bb5c9",
     "#b0307a", "#808080", "#a8c23a", "#6b4423", "#2b2b2b"];
   const PAINTS = ["#d21f1b", "#1f4e9c", "#f2c230", "#d21f1b", "#1f4e9c", "#f2c230"];  // of 23 cells
@@ -70,7 +70,7 @@
     if (spec.x.ticks !== false) {
       for (const tick of X.ticks) {
         add(svg, "line", { class: "grid", x1: X(tick), x2: X(tick), y1: TOP, y2: bottom });
-        add(svg, "text", { x: X(tick), y: bottom + 16, "text-anchor": "middle" }, short(tick));
+        add(svg, "text", { x: X(tick), y: bottom + 17, "text-anchor": "middle" }, short(tick));
       }
     }
     for (const tick of spec.y.labels ? [] : Y.ticks) {
@@ -79,13 +79,13 @@
     }
     (spec.y.labels || []).forEach((name, i) => {
       const text = add(svg, "text", { x: left - 8, y: Y(i) + 4, "text-anchor": "end" },
-        clipped(name, 18));
+        clipped(name, 15));
       add(text, "title", {}, name);
     });
     add(svg, "text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" },
-      clipped(spec.x.label, 48));
+      clipped(spec.x.label, 40));
     add(svg, "text", { transform: `translate(13 ${(TOP + bottom) / 2}) rotate(-90)`,
-      "text-anchor": "middle" }, clipped(spec.y.label, 36));
+      "text-anchor": "middle" }, clipped(spec.y.label, 28));
     add(svg, "rect", { class: "axis", x: left, y: TOP, width: right - left, height: bottom - TOP });
   }
 
@@ -171,14 +171,14 @@
     if (bars) add(svg, "line", { class: "axis", x1: X(0), x2: X(0), y1: TOP, y2: height - BOTTOM });
   }
   function matrix(box, spec) {
-    const n = spec.labels.length, left = 100, side = (WIDTH - left - RIGHT) / n;
-    const tall = Math.max(26, Math.min(side, 60)), height = 44 + tall * n;
+    const n = spec.labels.length, left = 120, side = (WIDTH - left - RIGHT) / n;
+    const tall = Math.max(26, Math.min(side, 60)), height = 48 + tall * n;
     const svg = add(box, "svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true" });
     spec.labels.forEach((label, i) => {
-      const most = Math.max(3, Math.floor(side / 7));
+      const most = Math.max(3, Math.floor(side / 9));
       add(svg, "text", { x: left - 8, y: tall * (i + 0.5) + 4, "text-anchor": "end" },
-        clipped(label, 13));
-      add(svg, "text", { x: left + side * (i + 0.5), y: tall * n + 16, "text-anchor": "middle" },
+        clipped(label, 12));
+      add(svg, "text", { x: left + side * (i + 0.5), y: tall * n + 17, "text-anchor": "middle" },
         clipped(label, most));
     });
     add(svg, "text", { x: left + (side * n) / 2, y: height - 6, "text-anchor": "middle" },
