@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from mondrian_kernel._columns import read_columns
@@ -174,9 +173,10 @@ class Measured:
 
         It has scikit-learn's defaults and is fitted to the same rows.
         """
-        kind = (
-            HistGradientBoostingRegressor if self.is_regression else HistGradientBoostingClassifier
-        )
+        from sklearn import ensemble  # here, since every command imports this module
+
+        name = "HistGradientBoosting" + ("Regressor" if self.is_regression else "Classifier")
+        kind = getattr(ensemble, name)
         predicted = kind(random_state=0).fit(self.X_train, self.y_train).predict(self.X_test)
         if self.is_regression:
             return _rmse(self.y_test, predicted)

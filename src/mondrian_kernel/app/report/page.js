@@ -2,7 +2,7 @@
 (() => {
   const figures = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 440, HEIGHT = 290, LEFT = 72, RIGHT = 14, TOP = 10, BOTTOM = 50;
+  const WIDTH = 440, HEIGHT = 290, LEFT = 80, RIGHT = 14, TOP = 10, BOTTOM = 50;
   const CLASSES = ["#1f4e9c", "#d21f1b", "#f2c230", "#3a9d5d", "#8e5bb5", "#e07b28", "#5bb5c9",
     "#b0307a", "#808080", "#a8c23a", "#6b4423", "#2b2b2b"];
   const PAINTS = ["#d21f1b", "#1f4e9c", "#f2c230", "#d21f1b", "#1f4e9c", "#f2c230"];  // of 23 cells
@@ -84,7 +84,7 @@
     });
     add(svg, "text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" },
       clipped(spec.x.label, 40));
-    add(svg, "text", { transform: `translate(13 ${(TOP + bottom) / 2}) rotate(-90)`,
+    add(svg, "text", { transform: `translate(17 ${(TOP + bottom) / 2}) rotate(-90)`,
       "text-anchor": "middle" }, clipped(spec.y.label, 28));
     add(svg, "rect", { class: "axis", x: left, y: TOP, width: right - left, height: bottom - TOP });
   }
