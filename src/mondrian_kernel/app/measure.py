@@ -59,22 +59,14 @@ class Measured:
     ----------
     estimator : estimator
         The model as a function of rows of numbers.
-    is_regression : bool
-        Whether it predicts numbers.
-    names : list of str
-        Names of the columns.
-    categories : list
-        For each column its categories; None for numbers.
+    names, categories : lists
+        Name of each column, and its categories; None for numbers.
     column_of : ndarray of shape (n_numbers,)
         Index of the column that each number comes from.
-    X_train, X_test : ndarray
-        Rows of numbers.
-    y_train, y_test : ndarray
-        Their targets.
-    rows : ndarray
-        Numbers of the test rows.
-    n_unknown : int
-        Test rows of a class that was not fitted.
+    X_train, X_test, y_train, y_test : ndarrays
+        Rows of numbers, and their targets.
+    rows, n_unknown : ndarray and int
+        What the test rows are called, and how many have a class that was not fitted.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ def plane():
 
 
 def table():
-    X = rows(2, 240)
+    X = rows(2)
     kind = np.select([X[:, 1] < 0.1, X[:, 1] < 0.5], [None, "brick"], "wood")
     frame = pd.DataFrame({"area": np.where(X[:, 0] < 0.1, np.nan, X[:, 0]), "kind": kind})
     return Case(MondrianKernelRegressor(2.0, 0.1, **TREES), frame, heights(X) + (kind == "wood"))

@@ -115,14 +115,6 @@
           "stroke-opacity": lying ? 0.8 : 0.45 });
       });
     },
-    steps(g, layer, X) {
-      const most = Math.max(...layer.heights), bottom = HEIGHT - BOTTOM;
-      layer.heights.forEach((height, i) => {
-        const tall = ((bottom - TOP) * 0.45 * height) / most, x = X(layer.edges[i]);
-        add(g, "rect", { x, y: bottom - tall, width: X(layer.edges[i + 1]) - x, height: tall,
-          fill: paint(layer.colour), "fill-opacity": 0.75 });
-      });
-    },
     cells(g, layer, X, Y) {
       layer.lower.forEach(([a, b], i) => {
         const [c, d] = layer.upper[i];
@@ -162,7 +154,7 @@
     if (labels) svg.style.maxHeight = "none";
     const all = (...names) => spec.layers.flatMap((l) => names.flatMap((n) => l[n] ?? []));
     const bars = spec.layers.some((l) => l.type === "bars");
-    const across = labels ? [...all("x", "low", "high"), ...(bars ? [0] : [])] : all("x", "edges");
+    const across = labels ? [...all("x", "low", "high"), ...(bars ? [0] : [])] : all("x");
     const X = scale(spec.x, across, left, WIDTH - RIGHT);
     const Y = labels ? (i) => TOP + 24 * (i + 0.5)
       : scale(spec.y, all("y", "low", "high"), height - BOTTOM, TOP);
