@@ -66,7 +66,7 @@ def reproduce(args: Namespace, console: Console) -> None:
         console.progress.rename(words)
         console.progress(done, total)
 
-    console.progress.stage("starting")
+    console.progress.stage("running the experiments")
     try:
         outcomes = experiments.run(
             None if args.names == ["all"] else args.names,
