@@ -172,8 +172,8 @@ class TestRegression:
         case, page, file = reports["table"]
         assert set(page.data["columns"]["y"]["labels"]) == {"area", "kind"}
         kinds = page.data["dependence-1"]
-        assert kinds["y"]["labels"] == ["None", "brick", "wood"]
-        for kind, mean in zip(["brick", "wood"], kinds["layers"][0]["x"][1:], strict=True):
+        assert kinds["y"]["labels"] == ["brick", "missing", "wood"]
+        for kind, mean in zip(["brick", None, "wood"], kinds["layers"][0]["x"], strict=True):
             rows = case.test[0].assign(kind=kind)
             assert_allclose(mean, case.model.predict(rows).mean(), rtol=1e-3)
         assert "<td>missing</td>" in file.read_text(encoding="utf-8")

@@ -82,8 +82,7 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
     head = ["column", f"growth of the {error}", "standard deviation"]
     rows = [[names[d], number(growth[d]), number(spread[d])] for d in order]
     figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, rows))
-    drawn = (clear or [int(order[0])])[:COLUMNS_DRAWN]
-    dependence = [_dependence(measured, d, curves) for d in drawn]
+    dependence = [_dependence(measured, d, curves) for d in clear[:COLUMNS_DRAWN]]
     return sentence, Section("Which columns matter", [figure, *dependence])
 
 
@@ -98,9 +97,10 @@ def _dependence(measured: Measured, column: int, curves: Curves) -> Figure:
     base = X[rng.permutation(X.shape[0])[:DEPENDENCE_ROWS]]
     is_category = measured.categories[column] is not None
     if is_category:
-        found, counts = np.unique(words.astype(str), return_counts=True)
+        texts = np.array([_word(word) for word in words])
+        found, counts = np.unique(texts, return_counts=True)
         found = np.sort(found[np.argsort(-counts, kind="stable")[:DEPENDENCE_POINTS]])
-        rows = [int(np.flatnonzero(words.astype(str) == word)[0]) for word in found]
+        rows = [int(np.flatnonzero(texts == word)[0]) for word in found]
     else:
         known = np.flatnonzero(words != None)  # noqa: E711 - by element
         known = known[np.argsort(X[known][:, own][:, 0], kind="stable")]
