@@ -36,7 +36,7 @@ from mondrian_kernel._trees.levels import (
 )
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import IntArray
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -309,6 +309,11 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._online = online
         self._set_trees(online.freeze(), online_levels(online, slice(0, 1)))
 
+    def _add_columns(self, n_more: int) -> None:
+        """Continue with further columns, in which all rows so far are 0."""
+        self._follow(self._continued().widened(n_more))
+        self.n_features_in_ += n_more
+
     def __getstate__(self) -> dict[str, Any]:
         # Online trees are made again from the trees and the numbers of their cells.
         state: dict[str, Any] = super().__getstate__().copy()
@@ -399,6 +404,39 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other = Phi if Y is None else self.transform(Y)
         K: NDArray[np.float64] = (Phi @ other.T).toarray()
         return K
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        r"""Return how normal rows are, to find outliers.
+
+        .. math::
+            s(x) = \frac1M \sum_m \ln \frac{p_m(x) \, n_m(x)}{N}
+
+        with :math:`n_m` of the N fitted rows in the cell of x in tree m, and :math:`p_m` the
+        probability that x lies in this cell: 1 for fitted rows. With several lifetimes it is their
+        weighted mean. A fitted row that is alone in all its cells has the score -ln N. A row far
+        from all others has a lower one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, fitted before or new.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At most 0; the lower, the more abnormal, as in
+            :meth:`sklearn.ensemble.IsolationForest.score_samples`.
+        """
+        check_is_fitted(self)
+        rows, trees, levels = check_rows(self, X), self.trees_, self.levels_
+        log_rows = np.zeros(rows.shape[0])
+        for lifetime, weight in zip(levels.lifetimes, levels.weights, strict=True):
+            node, log_stay = trees.walk(rows, float(lifetime), self.n_jobs)
+            # Cells that a stream cut without their rows may have a count of 0.
+            log_count = np.log(np.maximum(trees.count[node], 1))
+            log_rows += weight * (log_stay + log_count).mean(axis=1)
+        scores: FloatArray = log_rows / levels.weights.sum() - np.log(trees.count[trees.root[0]])
+        return scores
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "trees_")
