@@ -33,7 +33,7 @@ class FewPayments:
 @pytest.mark.parametrize("kind", MODELS)
 def test_river_checks(kind, monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", FewPayments)
-    model = kind(n_estimators=3)
+    model = kind(n_estimators=3, max_cells=500)
     for check in checks.yield_checks(model):
         random.seed(0)
         check(model.clone())
@@ -91,7 +91,7 @@ def test_unknown_columns_do_not_predict():
 
 
 def test_a_further_class_leaves_the_odds_of_the_others():
-    X, rows, _ = stream(late=0)
+    _, rows, _ = stream(late=0)
     model = MondrianKernelClassifier(n_estimators=5, seed=0)
     model.learn_one(rows[0], "left")
     assert model.predict_proba_one(rows[0]) == {"left": 1.0}

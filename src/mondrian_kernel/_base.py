@@ -156,7 +156,8 @@ class MondrianEstimator(BaseEstimator):
         return self._fitted()
 
     def _fitted(self) -> FittedModel:
-        check_is_fitted(self)
+        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
+            check_is_fitted(self)
         return self._model
 
     @property
@@ -299,7 +300,7 @@ class MondrianEstimator(BaseEstimator):
         A plain array is only checked for its values: scikit-learn's own checks take longer than
         the prediction of one row.
         """
-        check_is_fitted(self)
+        self._fitted()
         if self._is_plain(X):
             return X  # type: ignore[return-value]
         rows = self._encoded(X)

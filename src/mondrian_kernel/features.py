@@ -275,25 +275,30 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"partial_fit extends the cells at one lifetime, but there are {lifetimes.size}. "
                 "Pass a number as lifetime."
             )
-        if first:
-            check_budget(self.max_cells, self.n_estimators)
-            self._seed = draw_seed(self.random_state)
-            online = OnlineTrees.empty(
-                rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
-            )
-        else:
-            check_more_ranges(self.trees_, rows)
-            online = self._continued()
+        if not first:
+            self._learn(rows)
+            return self
+        check_budget(self.max_cells, self.n_estimators)
+        self._seed = draw_seed(self.random_state)
+        online = OnlineTrees.empty(
+            rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
+        )
+        online.extend(rows, self.max_cells)
+        self._follow(online)
+        return self
+
+    def _learn(self, rows: FloatArray) -> None:
+        """Extend trees that exist by valid rows."""
+        check_more_ranges(self.trees_, rows)
+        online = self._continued()
         n_before = online.n_rows
         try:
             online.extend(rows, self.max_cells)
             self._follow(online)
         except BaseException:
             online.rollback(n_before)
-            if not first:
-                self._follow(online)
+            self._follow(online)
             raise
-        return self
 
     def _continued(self) -> OnlineTrees:
         """Return online trees that continue ``trees_``, with their features at the first rung."""
@@ -428,7 +433,11 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             :meth:`sklearn.ensemble.IsolationForest.score_samples`.
         """
         check_is_fitted(self)
-        rows, trees, levels = check_rows(self, X), self.trees_, self.levels_
+        return self._log_shares(check_rows(self, X))
+
+    def _log_shares(self, rows: FloatArray) -> FloatArray:
+        """Return the scores of valid rows."""
+        trees, levels = self.trees_, self.levels_
         log_rows = np.zeros(rows.shape[0])
         for lifetime, weight in zip(levels.lifetimes, levels.weights, strict=True):
             node, log_stay = trees.walk(rows, float(lifetime), self.n_jobs)

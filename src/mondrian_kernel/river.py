@@ -48,7 +48,7 @@ class _Columns(base.Estimator):
 
     @property
     def _is_empty(self) -> bool:
-        return not self._names
+        return not self._model.__sklearn_is_fitted__()
 
     def _row(self, x: Row) -> FloatArray:
         """Return a row to predict, (1, D)."""
@@ -60,13 +60,13 @@ class _Columns(base.Estimator):
         return _numbers(known.to_numpy(), self._names)
 
     def _row_to_learn(self, x: Row) -> FloatArray:
-        if not x.keys() <= self._names.keys():
+        if self._is_empty or not x.keys() <= self._names.keys():
             _numbers([list(x.values())], x)
             self._add_columns(x)
         return self._row(x)
 
     def _rows_to_learn(self, X: pd.DataFrame) -> FloatArray:
-        if not self._names.keys() >= set(X.columns):
+        if self._is_empty or not self._names.keys() >= set(X.columns):
             _numbers(X.to_numpy(), X.columns)
             self._add_columns(X.columns)
         return self._rows(X)
@@ -74,9 +74,11 @@ class _Columns(base.Estimator):
     def _add_columns(self, names: Iterable[Hashable]) -> None:
         """Let the model have columns for names that are new, sorted: their order means nothing."""
         new = sorted((name for name in names if name not in self._names), key=repr)
-        if self._names:
+        if not self._is_empty:
             self._model._add_columns(len(new))
         self._names.update(dict.fromkeys(new))
+        if not self._names:
+            raise ValueError("The first row has no columns: there is nothing to learn from.")
 
 
 def _numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
@@ -102,7 +104,17 @@ def _numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
     raise ValueError("The rows are not all of one length.")
 
 
-class MondrianFeatures(_Columns, base.MiniBatchTransformer):
+class _GrowingTrees(_Columns):
+    """What transformer and detector share."""
+
+    def _extend(self, rows: FloatArray) -> None:
+        if self._is_empty:
+            self._model.partial_fit(rows)
+        else:
+            self._model._learn(rows)  # without scikit-learn's checks, which take longer
+
+
+class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     r"""Sparse random features of the Laplace kernel, which grow with the rows.
 
     The features of :class:`mondrian_kernel.MondrianFeatures`: a row has one non-zero feature in
@@ -151,18 +163,21 @@ class MondrianFeatures(_Columns, base.MiniBatchTransformer):
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
-        self._model.partial_fit(self._row_to_learn(x))
+        self._extend(self._row_to_learn(x))
 
     def transform_one(self, x: Row) -> dict[Hashable, float]:
         """Return the features of a row that are not 0, by the numbers of their cells."""
         if self._is_empty:
             return {}
-        Phi = self._model.transform(self._row(x))
-        return dict(zip(Phi.indices.tolist(), Phi.data.tolist(), strict=True))
+        model = self._model
+        node, log_stay = model.trees_.walk(self._row(x), model.lifetime_)
+        cells = model.levels_.column[0, node[0]]
+        values = np.exp(log_stay[0]) / math.sqrt(cells.size)
+        return dict(zip(cells.tolist(), values.tolist(), strict=True))
 
     def learn_many(self, X: pd.DataFrame) -> None:
         """Extend the trees by the rows of a data frame."""
-        self._model.partial_fit(self._rows_to_learn(X))
+        self._extend(self._rows_to_learn(X))
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return all features of rows, as sparse columns."""
@@ -174,7 +189,7 @@ class MondrianFeatures(_Columns, base.MiniBatchTransformer):
         return pd.DataFrame.sparse.from_spmatrix(Phi, index=X.index)
 
 
-class MondrianAnomaly(_Columns, base.AnomalyDetector):
+class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     r"""Anomaly score from how full the cells of a row are, in trees that grow with the rows.
 
     .. math::
@@ -228,17 +243,16 @@ class MondrianAnomaly(_Columns, base.AnomalyDetector):
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
-        first = self._is_empty
         row = self._row_to_learn(x)
-        if first and self.lifetime is None:
+        if self._is_empty and self.lifetime is None:
             self._model.set_params(lifetime=ANOMALY_LIFETIME / row.shape[1])
-        self._model.partial_fit(row)
+        self._extend(row)
 
     def score_one(self, x: Row) -> float:
         """Return the anomaly score of a row, the higher, the more abnormal; 0 without rows."""
         if self._is_empty:
             return 0.0
-        return -float(self._model.score_samples(self._row(x))[0])
+        return -float(self._model._log_shares(self._row(x))[0])
 
 
 class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
@@ -299,7 +313,7 @@ class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
 
     def predict_one(self, x: Row) -> float:
         """Predict the target of a row; 0 before any was learnt."""
-        return 0.0 if self._is_empty else float(self._model.predict(self._row(x))[0])
+        return 0.0 if self._is_empty else float(self._model.model_.scores(self._row(x), None)[0, 0])
 
     def predict_interval_one(self, x: Row, coverage: float = 0.9) -> conf.Interval:
         """Return an interval for the target of a row, from the errors of the last 1024 rows.
