@@ -107,11 +107,11 @@ def _numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
 class _GrowingTrees(_Columns):
     """What transformer and detector share."""
 
-    def _extend(self, rows: FloatArray) -> None:
+    def _extend(self, row: FloatArray) -> None:
         if self._is_empty:
-            self._model.partial_fit(rows)
+            self._model.partial_fit(row)
         else:
-            self._model._learn(rows)  # without scikit-learn's checks, which take longer
+            self._model._learn(row)  # without scikit-learn's checks, which take longer
 
 
 class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
@@ -177,7 +177,7 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
 
     def learn_many(self, X: pd.DataFrame) -> None:
         """Extend the trees by the rows of a data frame."""
-        self._extend(self._rows_to_learn(X))
+        self._model.partial_fit(self._rows_to_learn(X))
 
     def transform_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return all features of rows, as sparse columns."""
