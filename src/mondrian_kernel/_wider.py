@@ -10,10 +10,11 @@ from scipy.special import logsumexp
 
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.scaled_stream import Learner
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._typing import FloatArray
 
-AnyStream = TypeVar("AnyStream", Stream, ExactStream)
+AnyStream = TypeVar("AnyStream", bound=Stream | ExactStream)
 
 
 def with_columns(stream: AnyStream, n_more: int) -> AnyStream:
@@ -31,11 +32,11 @@ def with_columns(stream: AnyStream, n_more: int) -> AnyStream:
     for name in ("scale", "relevance", "scale_rule"):
         if not isinstance(state[name], str):
             state[name] = np.append(state[name], np.ones(n_more))
-    kept = state["kept"]
-    if isinstance(kept, tuple):
-        state["kept"] = wide(kept[0]), *kept[1:]
-    elif kept is not None:
-        state["kept"] = wide(kept)
+    if isinstance(state["kept"], tuple):
+        X, Y, weight = state["kept"]
+        state["kept"] = wide(X), Y, weight
+    elif state["kept"] is not None:
+        state["kept"] = wide(state["kept"])
     return _made_of(stream, state)
 
 
@@ -62,7 +63,8 @@ def _made_of(stream: AnyStream, state: dict[str, Any]) -> AnyStream:
     return new
 
 
-def _with_class(learner: Filter) -> Filter:
+def _with_class(learner: Learner) -> Filter:
+    assert isinstance(learner, Filter)
     W, b, n_rows = learner.W, learner.b, learner.n_rows
     if b.size == 1:  # the log-odds of two classes
         W, b = np.hstack([-0.5 * W, 0.5 * W]), np.append(-0.5 * b, 0.5 * b)
