@@ -50,9 +50,10 @@ def stream(n=80, late=40):
     return X, rows, X[:, 0] + np.abs(X[:, 2])
 
 
+@pytest.mark.parametrize("late", [40, 70])  # before and after rows are learnt again, at 64
 @pytest.mark.parametrize("lifetime", ["auto", 1.0])
-def test_a_column_that_is_not_named_is_zero(lifetime):
-    X, rows, y = stream()
+def test_a_column_that_is_not_named_is_zero(lifetime, late):
+    X, rows, y = stream(late=late)
     model = MondrianKernelRegressor(lifetime, n_estimators=5, seed=0)
     whole = mk.MondrianKernelRegressor(lifetime, n_estimators=5, random_state=0)
     for i, x in enumerate(rows):
