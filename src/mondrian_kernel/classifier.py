@@ -28,6 +28,7 @@ from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
@@ -36,6 +37,7 @@ from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._wider import with_class
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
@@ -294,6 +296,13 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._learn(rows, encode(labels, known.size, self._stream_loss), weight)
         self.classes_ = known
         return self
+
+    def _add_class(self) -> None:
+        """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
+        assert isinstance(self._stream, Stream)
+        self._stream = with_class(self._stream)
+        self._model = self._present(self._stream)
+        self.classes_ = np.arange(self.classes_.size + 1)
 
     def _blank_learner(self, n_outputs: int) -> Filter:
         return Filter(n_outputs, self._stream_loss, self._stream_alpha)
