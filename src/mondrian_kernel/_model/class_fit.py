@@ -31,13 +31,15 @@ from mondrian_kernel._settings import (
     CLASS_ALPHAS,
     CLASS_CURVATURE,
     CLASS_OUTPUTS,
+    CLASS_TREND_ROWS,
     CLASS_TREND_STEPS,
     CLASS_TREND_TOL,
+    LEVEL_CHOICE_STEPS,
     LEVEL_ROWS,
+    LEVEL_STEPS,
     LEVEL_TREES,
     TREND_BLOCK,
     TREND_LANDMARKS,
-    TREND_ROWS,
     TREND_SAMPLE_ROWS,
 )
 from mondrian_kernel._trees.checks import check_ranges
@@ -99,7 +101,12 @@ def fit_classes(
 
 
 def newton_step(
-    operator: LevelOperator, Y: FloatArray, offset: FloatArray, fitted: FloatArray, v: FloatArray
+    operator: LevelOperator,
+    Y: FloatArray,
+    offset: FloatArray,
+    fitted: FloatArray,
+    v: FloatArray,
+    max_steps: int = LEVEL_STEPS,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return coefficients of the rows, and the scores f that they add to an offset g.
 
@@ -119,6 +126,8 @@ def newton_step(
         1 for the rows that each fit sees, 0 for those it does not.
     v : ndarray of shape (L, J)
         Weights of the levels, J of them for each fit.
+    max_steps : int
+        Most steps of conjugate gradients.
 
     Returns
     -------
@@ -134,7 +143,7 @@ def newton_step(
         np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (down / curvature, root)
     )
     each = np.tile(v, n_fits * K)
-    dual = solve_levels(operator, targets, root, each)
+    dual = solve_levels(operator, targets, root, each, max_steps)
     f = predictions_of(operator, dual, each)
     return dual.reshape(*shape, -1), f.reshape(*shape, -1)
 
@@ -167,7 +176,7 @@ def _choose_weights(
         total = np.zeros(v.shape[1])
         for k in range(Y.shape[1]):  # each is a problem of two classes
             y, g = Y[:, [k]], offset[:, 1:, [k]]
-            f = newton_step(operator, y, g, folds.fitted(), v)[1]
+            f = newton_step(operator, y, g, folds.fitted(), v, LEVEL_CHOICE_STEPS)[1]
             F = folds.take_held_out(g[..., None] + f)[:, 0]
             total += s @ np.logaddexp(0.0, -y[folds.held_out] * F)
         return total
@@ -193,7 +202,7 @@ def fit_class_trend(
     some = order[:TREND_SAMPLE_ROWS]
     blank = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
     blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
-    some = np.sort(order[:TREND_ROWS])
+    some = np.sort(order[:CLASS_TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row, each = folds.of_row[some], range(folds.n_folds)
     alpha, least = CLASS_ALPHAS[0], np.inf

@@ -16,6 +16,7 @@ from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._settings import (
+    LEVEL_CHOICE_STEPS,
     LEVEL_NOISE,
     LEVEL_SLOPES,
     LEVEL_STEPS,
@@ -25,7 +26,11 @@ from mondrian_kernel._typing import FloatArray
 
 
 def solve_levels(
-    operator: LevelOperator, targets: FloatArray, root: FloatArray, weights: FloatArray
+    operator: LevelOperator,
+    targets: FloatArray,
+    root: FloatArray,
+    weights: FloatArray,
+    max_steps: int = LEVEL_STEPS,
 ) -> FloatArray:
     r"""Return coefficients of the rows, of many ridge fits at once.
 
@@ -42,6 +47,8 @@ def solve_levels(
         Square roots of the sample weights S; 0 for rows that are held out.
     weights : ndarray of shape (L, k)
         Weights v of the levels.
+    max_steps : int
+        Most steps of conjugate gradients.
 
     Returns
     -------
@@ -64,7 +71,7 @@ def solve_levels(
         B,
         lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
         precondition=_without_widest(operator, root, weights[0]),
-        max_steps=LEVEL_STEPS,
+        max_steps=max_steps,
     )
     dual *= root
     return dual.astype(np.float64)
@@ -104,7 +111,7 @@ def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArra
 def fit_folds(
     operator: LevelOperator, by_fold: FloatArray, folds: Folds, weights: FloatArray
 ) -> FloatArray:
-    """Predict every row by fits from which each part of the rows is held out.
+    """Predict every row by fits from which each part of the rows is held out, to choose by.
 
     Parameters
     ----------
@@ -128,7 +135,8 @@ def fit_folds(
     root = np.repeat(root, n_outputs * n_fits, axis=1)
     targets = np.repeat(by_fold.reshape(n_rows, -1), n_fits, axis=1)
     each = np.tile(weights, n_folds * n_outputs)
-    found = predictions_of(operator, solve_levels(operator, targets, root, each), each)
+    dual = solve_levels(operator, targets, root, each, LEVEL_CHOICE_STEPS)
+    found = predictions_of(operator, dual, each)
     return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
 
 
