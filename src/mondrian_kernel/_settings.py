@@ -198,7 +198,7 @@ JOINED_ROWS = 1000
 
 # Relevances are raised to one of these powers, by the error of a few trees on all rows.
 METRIC_POWERS = (0.4, 0.7, 1.0)
-METRIC_TREES, METRIC_ROWS = 20, 30_000  # trees, and most rows for it
+METRIC_TREES, METRIC_ROWS = 30, 30_000  # trees, and most rows for it
 METRIC_NOISE = (-3.0, -1.0, 1.0)  # logarithms of the weight of each level
 
 # Rows held out.
@@ -226,7 +226,7 @@ LEVEL_COUNT = 3  # lifetimes; wider cells than these are left to the trend
 LEVEL_CELLS_SHARE, LEVEL_CELLS, LEVEL_CELLS_LARGE = 0.25, 4096, 1 / 16
 # Logarithms of the weight of the narrowest cells, and how fast wider ones lose weight.
 LEVEL_NOISE, LEVEL_SLOPES = (-4.0, -1.5, 1.0, 3.5, 6.0), (0.0, 1.5, 3.0)
-LEVEL_TREES = 40  # trees with which the weights are chosen
+LEVEL_TREES = 64  # trees with which the weights are chosen
 LEVEL_ROWS, LEVEL_ROWS_SHARE = 15_000, 1 / 4  # rows for it
 # Rows of the preconditioner. Steps to the tolerance without it, with 128 rows, with 512 rows:
 # pol 122, 49, 48; california 46, 19, 18; nycflights_delay with 60 000 rows 144, 60, 60.
