@@ -7,7 +7,9 @@ import contextlib
 import io
 import re
 import shlex
-from tempfile import TemporaryDirectory
+import shutil
+import tempfile
+import weakref
 
 from mondrian_kernel.app.main import main
 
@@ -24,12 +26,13 @@ class Session:
 
     def __init__(self):
         self._names = {"__name__": "__main__"}
-        self._folder = TemporaryDirectory()
+        self._folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, self._folder)
 
     def run(self, language, code):
         """Run the lines of a block of ``python``, ``run`` or ``command``; return what they print."""
         out = io.StringIO()
-        with contextlib.chdir(self._folder.name), contextlib.redirect_stdout(out):
+        with contextlib.chdir(self._folder), contextlib.redirect_stdout(out):
             if language == "command":
                 for line in code.splitlines():
                     print(f"$ {line}")

@@ -370,7 +370,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Class probabilities of rows, the softmax of their scores; only for "log_loss".
+        """Class probabilities of rows; only with loss "auto" or "log_loss".
 
         Parameters
         ----------

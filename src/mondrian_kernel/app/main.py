@@ -252,11 +252,8 @@ and a further column marks it. Text becomes one column for each category, and mi
 category. A column with more than 50 categories becomes the mean of the target in each. The model
 keeps all of this.
 
-A random fifth of the rows is set aside before anything is fitted. Errors are measured there.
-Up to 8000 rows (50000 for classes), the width found is then fitted to all rows, and that model is
-saved. Of a larger file so many random rows are fitted, with 400 trees (fewer above 250000 rows,
-100 from a million on). The other rows are then learnt one after the other, as 'update' does. The
-rows set aside are not learnt: they give the intervals their width, the same for every row.
+A random fifth of the rows is set aside before anything is fitted. Errors are measured there. A
+second model is then fitted to all rows and saved.
 
 examples:
   mondrian-kernel fit houses.csv --target price --report houses.html
