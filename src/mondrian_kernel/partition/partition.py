@@ -154,7 +154,7 @@ class MondrianPartition(BoxTree):
 
         Parameters
         ----------
-        lifetime : float, optional
+        lifetime : float or None, default=None
             At most the partition's own, which is the default.
 
         Returns
