@@ -2,8 +2,9 @@
 
 ``{measured}`` renders a table of the benchmarks. ``{run}`` shows lines of Python and what they
 print, ``{readme-code}`` the first ones in the README. ``{command}`` shows lines of the command line
-and what they print, ``{help}`` what a command prints with ``--help``. The roles ``{source}`` and ``{testcase}`` name a thing of the library and a test; a name
-that does not exist is a warning, and hence ends the build.
+and what they print, ``{help}`` what a command prints with ``--help``. The roles ``{source}`` and
+``{testcase}`` name a thing of the library and a test; a name that does not exist is a warning, and
+hence ends the build.
 """
 
 import importlib

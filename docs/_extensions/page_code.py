@@ -30,7 +30,7 @@ class Session:
         weakref.finalize(self, shutil.rmtree, self._folder)
 
     def run(self, language, code):
-        """Run the lines of a block of ``python``, ``run`` or ``command``; return what they print."""
+        """Run a block of ``python``, ``run`` or ``command`` and return what it prints."""
         out = io.StringIO()
         with contextlib.chdir(self._folder), contextlib.redirect_stdout(out):
             if language == "command":
