@@ -57,18 +57,18 @@ _DOCS = {
         "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
     "max_cells": """
     max_cells : int or None, default=None
-        Bound on the number of cells of all trees.""",
+        Bound on the number of cells of all trees; None for no bound.""",
     "random_state": """
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
         Which columns are categories: those of text, truth values and category dtypes of a data
         frame; or a mask, indices or names; or none. See :class:`TableEncoder`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees, and of the rows that are held out.
+        Seed of the trees, and of the rows that are held out. None: another result at each fit.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; None for one, -1 for all cores. The result does not depend on it.
     verbose : int or callable, default=0
-        Whether to print the progress, or a function to call instead: the ``callback`` of
+        0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
         :func:`lifetime_path`.""",
     "attributes": """
     model_ : FittedModel

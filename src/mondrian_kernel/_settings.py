@@ -214,6 +214,7 @@ TREND_LANDMARKS = 1024  # 512: kin8nm 0.346 instead of 0.313, pol 0.130 / 0.108
 TREND_ROWS = 200_000
 TREND_ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 TREND_SAMPLE_ROWS, TREND_SAMPLE_LANDMARKS = 3000, 300  # to choose the kernel of the trend
+TREND_FINALISTS, TREND_FINAL_LANDMARKS = 4, 800  # kernels compared again, with more landmarks
 TREND_SMOOTH_SCALES = (0.5, 1.0, 2.0, 4.0)  # mean distance over the width of the Matérn kernel
 TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
 TREND_BLOCK = 2048  # rows at once: 16 MB of kernel

@@ -85,7 +85,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         a support vector machine; "squared" the squared distance to ±1. The last two have one score
         for each class against the rest.
     class_weight : dict, "balanced" or None, default=None
-        Factor of the weights of each class; "balanced" gives all classes the same total.
+        Factor of the weights of each class, 1 if None; "balanced" gives all the same total.
     <scale>
     <max_cells>
     <random_state>
@@ -362,7 +362,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Class probabilities of rows, the softmax of their scores; only for "log_loss".
+        """Class probabilities of rows; only with loss "auto" or "log_loss".
 
         Parameters
         ----------

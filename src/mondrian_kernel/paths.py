@@ -104,7 +104,7 @@ def lifetime_path(
     solver : {"auto", "dense", "lanczos"}, default="auto"
         For the squared loss, exact factors of size min(C, N), or matrix-free for all lifetimes at
         once. By default the former while it is cheap.
-    tol : float, default=1e-3
+    tol : float, default=0.001
         Relative residual at which Lanczos stops. At the smallest alpha the scores are about that
         exact, at all others far more so; predictions do not depend on it.
     fit_intercept : bool, default=True

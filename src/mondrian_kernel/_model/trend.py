@@ -25,6 +25,8 @@ from mondrian_kernel._settings import (
     LANDMARK_JITTER,
     TREND_ALPHAS,
     TREND_BLOCK,
+    TREND_FINAL_LANDMARKS,
+    TREND_FINALISTS,
     TREND_LANDMARKS,
     TREND_ROWS,
     TREND_SAMPLE_LANDMARKS,
@@ -191,7 +193,10 @@ def choose_kernel(
     factors: Sequence[FloatArray],
     seed: int,
 ) -> Trend:
-    """Return the kernel with the least error on some rows, with few landmarks."""
+    """Return the kernel with the least error on some rows.
+
+    All kernels are compared with few landmarks, and the best of them with more.
+    """
     folds = draw_folds(rows.shape[0], seed)
     none, K = np.empty(0), Y.shape[1]
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
@@ -213,7 +218,9 @@ def choose_kernel(
         fit = _Ridge(kernel, rows, Y, weight, folds)
         return min(fit.error(alpha) for alpha in TREND_ALPHAS[1:])
 
-    return min(kernels, key=error)
+    finalists = sorted(kernels, key=error)[:TREND_FINALISTS]
+    more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    return min((kernel.around(more) for kernel in finalists), key=error)
 
 
 def landmark_factor(kernel: Trend) -> FloatArray:

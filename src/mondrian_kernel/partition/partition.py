@@ -43,7 +43,7 @@ class BoxCells(NamedTuple):
 class MondrianPartition(BoxTree):
     r"""A sample of the Mondrian process on a box, with all its cells.
 
-    A cell :math:`c` with sides :math:`|c_1|, \dots, |c_D|`, born at time :math:`t`, is cut at time
+    A cell :math:`c` with sides :math:`|c_1|, \ldots, |c_D|`, born at time :math:`t`, is cut at time
 
     .. math:: T = t + \min_d T_d, \quad T_d \sim \mathrm{Exp}(|c_d|) \text{ independent},
 
@@ -155,7 +155,7 @@ class MondrianPartition(BoxTree):
 
         Parameters
         ----------
-        lifetime : float, optional
+        lifetime : float or None, default=None
             At most the partition's own, which is the default.
 
         Returns
