@@ -217,6 +217,8 @@ TREND_SAMPLE_ROWS, TREND_SAMPLE_LANDMARKS = 3000, 300  # to choose the kernel of
 TREND_FINALISTS, TREND_FINAL_LANDMARKS = 4, 800  # kernels compared again, with more landmarks
 TREND_SMOOTH_SCALES = (0.5, 1.0, 2.0, 4.0)  # mean distance over the width of the Matérn kernel
 TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
+TREND_END = 0.001  # share of the rows at each end of a column that a trend cuts off
+TREND_MARGIN = 0.1  # of its range on the fitted rows, beyond which a trend is cut off
 TREND_BLOCK = 2048  # rows at once: 16 MB of kernel
 LANDMARK_JITTER = 1e-6  # landmarks may be copies of each other
 

@@ -28,7 +28,9 @@ def targets(n_classes):
 
 def kernel(n_outputs):
     coef = np.zeros((40, n_outputs))
-    return Trend(np.ones(2), X[:40], coef, coef[0], 1.5, np.empty(0), np.empty(0))
+    none, free = np.empty(0), np.full(n_outputs, np.inf)
+    ends = np.array([[-np.inf] * 2, [np.inf] * 2])
+    return Trend(ends, np.ones(2), X[:40], coef, coef[0], 1.5, none, none, -free, free)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

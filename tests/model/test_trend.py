@@ -18,14 +18,18 @@ X = rng.normal(size=(200, 3))
 Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(200, 2))
 NEW = rng.normal(size=(20, 3))
 METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
-NONE, ONE = np.empty(0), np.ones(3)
+NONE, ONE, FREE = np.empty(0), np.ones(3), np.full(2, np.inf)
+ENDS = np.array([[-np.inf] * 3, [np.inf] * 3])
 
 
 def blank(smooth, landmarks=X):
     shape = (landmarks.shape[0], 2)
     if smooth:
-        return Trend(ONE, landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE)
-    return Trend(ONE, landmarks, np.zeros(shape), np.zeros(2), 1.0, METRIC.lifetimes, METRIC.shares)
+        return Trend(
+            ENDS, ONE, landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE, -FREE, FREE
+        )
+    widths = METRIC.lifetimes, METRIC.shares
+    return Trend(ENDS, ONE, landmarks, np.zeros(shape), np.zeros(2), 1.0, *widths, -FREE, FREE)
 
 
 def test_kernels():
@@ -93,6 +97,21 @@ def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
     assert ours < np.mean((exact.predict(NEW) + y.mean() - truth) ** 2)
 
 
+def test_trend_stays_within_its_range_on_the_fitted_rows():
+    """Also where there are no rows, of which a close fit says nothing."""
+    y = X[:, :1] ** 3
+    trend, at_rows = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    far = 20.0 * rng.normal(size=(1000, 3))
+    low, high = at_rows[:, 0].min(), at_rows[:, 0].max()
+    margin = 0.1 * (high - low)
+    assert trend(far).min() >= low - margin - 1e-9
+    assert trend(far).max() <= high + margin + 1e-9
+    free = replace(trend, low=-FREE[:1], high=FREE[:1])
+    assert_allclose(free(X), trend(X))
+    doubled = trend.rescaled(np.array([2.0]), np.array([3.0]))
+    assert_allclose(doubled(far), 2.0 * trend(far) + 3.0)
+
+
 def test_columns_as_alike_as_the_function_wants():
     """The factors that undo a wrong scale are chosen, and predictions know of them."""
     y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
@@ -106,7 +125,8 @@ def test_columns_as_alike_as_the_function_wants():
 
 
 @pytest.mark.parametrize(
-    "name", ["factor", "landmarks", "coef", "intercept", "lifetimes", "shares"]
+    "name",
+    ["ends", "factor", "landmarks", "coef", "intercept", "lifetimes", "shares", "low", "high"],
 )
 def test_impossible_trends_are_refused(name):
     trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)

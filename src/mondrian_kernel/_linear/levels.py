@@ -104,14 +104,15 @@ class LevelOperator(Operator):
         return SparseRows.of(cells.reshape(n_levels * n_trees, n_rows).T, values)
 
     @cached_property
-    def wide_features(self) -> NDArray[np.float32]:
+    def wide_features(self) -> NDArray[np.float32] | None:
         r"""Features B (N, m) of the kernel of the widest level, :math:`B B^\top \approx K_0`.
 
         From some rows z drawn at random, the expected kernel gives :math:`B = K_{:z} L^{-\top}`
-        with :math:`K_{zz} = L L^\top` (Nyström). It needs the rows that the trees were grown on.
+        with :math:`K_{zz} = L L^\top` (Nyström). None without the rows that trees were grown on.
         """
         points, lifetime = self._points, self._levels.lifetimes[0]
-        assert points is not None
+        if points is None:
+            return None
         some = np.random.default_rng(0).permutation(self.n_rows)[:LEVEL_LANDMARKS]
         inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
         inner.flat[:: some.size + 1] += LANDMARK_JITTER

@@ -25,7 +25,7 @@ from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.kernel_fit import cell_weights, choose_metric, grow_levels
 from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
-from mondrian_kernel._model.trend import Trend, choose_kernel, landmark_factor
+from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, landmark_factor
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
     CLASS_ALPHAS,
@@ -215,11 +215,7 @@ def fit_class_trend(
             break
         alpha, least, held_out, last = tried, loss, fits, [*fits]
     found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
-    trends = [fit.trend(coef) for coef in found]
-    coef = np.concatenate([trend.coef for trend in trends], axis=1)
-    intercept = np.concatenate([trend.intercept for trend in trends])
-    at_rows = replace(blank, coef=coef, intercept=intercept)(rows)
-    return trends[0], at_rows.reshape(rows.shape[0], len(found), Y.shape[1])
+    return bounded([fit.trend(coef) for coef in found], rows, folds)
 
 
 class _Logistic:

@@ -143,7 +143,7 @@ def fit_kernel(
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
         rows=TrainingRows(leaf, std * rest, s),
-        trend=replace(trend, coef=std * trend.coef, intercept=std * trend.intercept + mean),
+        trend=trend.rescaled(std, mean),
     )
     return KernelFit(model, operator, folds.held_out, std * predictions + mean)
 

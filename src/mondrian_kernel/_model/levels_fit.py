@@ -83,8 +83,10 @@ def _without_widest(
     r"""Return products with :math:`(I + v_0 S^{1/2} B B^\top S^{1/2})^{-1}`, for each column.
 
     The cells of the widest level hold many rows, and so have by far the largest eigenvalues. This
-    preconditioner takes them out.
+    preconditioner takes them out. An operator that does not know its rows goes without.
     """
+    if operator.wide_features is None:
+        return np.copy
     B = operator.wide_features
     inverses: list[FloatArray] = []
     for j, v in enumerate(widest):

@@ -25,9 +25,11 @@ from mondrian_kernel._settings import (
     LANDMARK_JITTER,
     TREND_ALPHAS,
     TREND_BLOCK,
+    TREND_END,
     TREND_FINAL_LANDMARKS,
     TREND_FINALISTS,
     TREND_LANDMARKS,
+    TREND_MARGIN,
     TREND_ROWS,
     TREND_SAMPLE_LANDMARKS,
     TREND_SAMPLE_ROWS,
@@ -48,6 +50,9 @@ class Trend:
 
     Attributes
     ----------
+    ends : ndarray of shape (2, D)
+        Ends at which columns are cut off: a few rows far from all others would leave a wide gap,
+        in which a smooth function is free.
     factor : ndarray of shape (D,)
         Factors of the columns.
     landmarks : ndarray of shape (m, D)
@@ -61,8 +66,12 @@ class Trend:
     lifetimes, shares : ndarrays of shape (L,)
         Lifetimes λ and weights w of the Laplace kernel; empty for the Matérn kernel. Each
         lifetime is four times the one before.
+    low, high : ndarrays of shape (K,)
+        Bounds of g: its range on the fitted rows, and a tenth of it beyond. A smooth function that
+        was fitted closely may have any value where there are no rows.
     """
 
+    ends: FloatArray
     factor: FloatArray
     landmarks: FloatArray
     coef: FloatArray
@@ -70,15 +79,27 @@ class Trend:
     width: float
     lifetimes: FloatArray
     shares: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the trend of rows (n, D), of shape (n, K)."""
-        parts = [self.kernel(block) @ self.coef for block in _blocks(rows * self.factor)]
-        return np.concatenate(parts) + self.intercept
+        parts = [self.kernel(block) @ self.coef for block in _blocks(self.seen(rows))]
+        return np.clip(np.concatenate(parts) + self.intercept, self.low, self.high)
+
+    def rescaled(self, std: FloatArray, mean: FloatArray) -> Trend:
+        """Return std · g + mean, for each output."""
+        own = {name: std * getattr(self, name) + mean for name in ("intercept", "low", "high")}
+        return replace(self, coef=std * self.coef, **own)
 
     def around(self, rows: FloatArray) -> Trend:
         """Return the trend with other rows as its landmarks."""
-        return replace(self, landmarks=rows * self.factor)
+        return replace(self, landmarks=self.seen(rows))
+
+    def seen(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the kernel sees them: cut off at the ends, times the factors."""
+        seen: FloatArray = np.clip(rows, *self.ends) * self.factor
+        return seen
 
     def kernel(self, rows: FloatArray) -> FloatArray:
         """Return the kernel between rows, with the factors in them, and landmarks, (n, m)."""
@@ -105,7 +126,7 @@ class Trend:
         """Return L⁻¹ k(x, Z) of rows, and last 1, (n, m + 1)."""
         B = np.ones((rows.shape[0], self.landmarks.shape[0] + 1), np.float32)
         for begin in range(0, rows.shape[0], TREND_BLOCK):
-            K = self.kernel(rows[begin : begin + TREND_BLOCK] * self.factor)
+            K = self.kernel(self.seen(rows[begin : begin + TREND_BLOCK]))
             half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
             B[begin : begin + TREND_BLOCK, :-1] = half.T
         return B
@@ -114,10 +135,13 @@ class Trend:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
         wanted = {
+            "ends": (2, n_columns),
             "factor": (n_columns,),
             "landmarks": (m, n_columns),
             "coef": (m, n_outputs),
             "intercept": (n_outputs,),
+            "low": (n_outputs,),
+            "high": (n_outputs,),
             "lifetimes": self.shares.shape,
             "shares": self.lifetimes.shape,
         }
@@ -178,11 +202,26 @@ def fit_trend(
     some = np.sort(order[:TREND_ROWS])
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
     alpha = min(TREND_ALPHAS, key=fit.error)
-    trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
+    return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
+
+
+def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[Trend, FloatArray]:
+    """Return the first trend, with bounds, and the values of all at rows, (N, 1 + n_folds, K).
+
+    The trends are those of all rows, and of the rows without each part.
+    """
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
-    intercept = np.concatenate([trend.intercept for trend in trends])
-    found = replace(blank, coef=coef, intercept=intercept)(rows)
-    return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
+    zero, free = np.zeros(coef.shape[1]), np.full(coef.shape[1], np.inf)
+    found = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)(rows)
+    at_rows = found.reshape(rows.shape[0], folds.n_folds + 1, -1)
+    at_rows += np.stack([trend.intercept for trend in trends])
+    for k in range(folds.n_folds, -1, -1):  # all rows last: their bounds are kept
+        fitted = at_rows[folds.of_row != k - 1, k] if k else at_rows[:, 0]
+        low, high = fitted.min(axis=0), fitted.max(axis=0)
+        margin = TREND_MARGIN * (high - low)
+        low, high = low - margin, high + margin
+        np.clip(at_rows[:, k], low, high, out=at_rows[:, k])
+    return replace(trends[0], low=low, high=high), at_rows
 
 
 def choose_kernel(
@@ -198,19 +237,21 @@ def choose_kernel(
     All kernels are compared with few landmarks, and the best of them with more.
     """
     folds = draw_folds(rows.shape[0], seed)
-    none, K = np.empty(0), Y.shape[1]
+    none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    coef, intercept, kernels = np.empty((some.shape[0], K)), np.zeros(K), []
+    coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
+    ends = np.quantile(rows, [TREND_END, 1.0 - TREND_END], axis=0)
     for factor in factors:
-        own = some * factor
+        own = np.clip(some, *ends) * factor
         spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
-        kernels += [
-            Trend(factor, own, coef, intercept, spread / c, none, none) for c in TREND_SMOOTH_SCALES
-        ]
-        kernels += [
-            Trend(factor, own, coef, intercept, 1.0, c * metric.lifetimes, metric.shares)
-            for c in TREND_SCALES
-        ]
+        widths = [(spread / c, none, none) for c in TREND_SMOOTH_SCALES]
+        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
+        for width, lifetimes, shares in widths:
+            kernels.append(
+                Trend(
+                    ends, factor, own, coef, width=width, lifetimes=lifetimes, shares=shares, **free
+                )
+            )
     if folds.n_folds == 0:
         return kernels[-1]
 
@@ -251,7 +292,7 @@ class _Ridge:
             own = np.flatnonzero(folds.of_row == fold)
             for begin in range(0, own.size, TREND_BLOCK):
                 some = own[begin : begin + TREND_BLOCK]
-                k, s, y = kernel.kernel(rows[some] * kernel.factor), weight[some], Y[some]
+                k, s, y = kernel.kernel(kernel.seen(rows[some])), weight[some], Y[some]
                 k *= np.sqrt(s)[:, None]
                 self.gram[fold] += linalg.blas.dsyrk(1.0, k.T)
                 k *= np.sqrt(s)[:, None]
