@@ -12,10 +12,10 @@ from scipy import stats
 
 from mondrian_kernel import MondrianPartition
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.drawing import COLOUR
-from mondrian_kernel.experiments.schemes import Tick
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.drawing import COLOUR
+from experiments.schemes import Tick
 
 NEEDS_CPU_DATA = False
 _LIFETIME, _LATER = 1.0, 4.0

@@ -19,11 +19,11 @@ from mondrian_kernel import (
     sgd_path,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.cpu_data import Split
-from mondrian_kernel.experiments.drawing import COLOUR, LABEL, MARKER
-from mondrian_kernel.experiments.schemes import Tick, make_features
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.cpu_data import Split
+from experiments.drawing import COLOUR, LABEL, MARKER
+from experiments.schemes import Tick, make_features
 
 Trace = dict[str, list[float]]
 """CPU ``seconds`` passed, ``lifetime`` evaluated and ``error`` found, in the order of time."""

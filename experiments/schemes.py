@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import LaplaceFourierFeatures, MondrianFeatures, RandomBinningFeatures
-from mondrian_kernel.experiments.claims import Claim
+from experiments.claims import Claim
 
 SCHEMES = ("fourier", "binning", "mondrian")
 
