@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
-from mondrian_kernel import LifetimePath, lifetime_path
-from mondrian_kernel.datasets import make_laplace_gp
 from experiments import drawing
 from experiments.claims import Claim
 from experiments.drawing import COLOUR
 from experiments.schemes import Tick
+from mondrian_kernel import LifetimePath, lifetime_path
+from mondrian_kernel.datasets import make_laplace_gp
 
 NEEDS_CPU_DATA = False
 _TRUE, _LAST, _NOISE = 10.0, 100.0, 0.01

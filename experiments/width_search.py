@@ -11,6 +11,11 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.linear_model import Ridge, SGDRegressor
 
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.cpu_data import Split
+from experiments.drawing import COLOUR, LABEL, MARKER
+from experiments.schemes import Tick, make_features
 from mondrian_kernel import (
     LifetimePath,
     MondrianFeatures,
@@ -19,11 +24,6 @@ from mondrian_kernel import (
     sgd_path,
 )
 from mondrian_kernel._typing import FloatArray
-from experiments import drawing
-from experiments.claims import Claim
-from experiments.cpu_data import Split
-from experiments.drawing import COLOUR, LABEL, MARKER
-from experiments.schemes import Tick, make_features
 
 Trace = dict[str, list[float]]
 """CPU ``seconds`` passed, ``lifetime`` evaluated and ``error`` found, in the order of time."""
