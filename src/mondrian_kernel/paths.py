@@ -21,11 +21,9 @@ from mondrian_kernel._path.checks import (
     with_weight,
 )
 from mondrian_kernel._path.driver import advance, trees_of
-from mondrian_kernel._path.every_cut_path import cut_path
-from mondrian_kernel._path.loss_path import loss_path
+from mondrian_kernel._path.loss_path import gradient_path, loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import ridge_path
-from mondrian_kernel._path.sgd_path import gradient_path
+from mondrian_kernel._path.ridge_path import cut_path, ridge_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import (
     check_magnitudes,

@@ -7,11 +7,10 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from mondrian_kernel._linear import every_cut as module
-from mondrian_kernel._linear.cut_factor import coef_after
-from mondrian_kernel._linear.cut_update import row_tree
+from mondrian_kernel._linear.cut_factor import coef_after, row_tree
 from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, every_cut
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.sequence import CutSequence, cut_sequence
+from mondrian_kernel._trees.trees import CutSequence, cut_sequence
 
 RTOL = 1e-8
 

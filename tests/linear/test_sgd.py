@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linear.sparse_problem import LOSSES, features, minimise, targets
-from mondrian_kernel._kernels.sgd import sgd_pass
+from mondrian_kernel._kernels.dual import sgd_pass
 from mondrian_kernel._linear.losses import objective, slope
 from mondrian_kernel._linear.operator import SparseRows
 from mondrian_kernel._linear.sgd import SgdState, inherit

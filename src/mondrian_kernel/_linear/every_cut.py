@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._linear.cut_factor import Dual, Nested, Primal
-from mondrian_kernel._linear.cut_update import CutBlock, cut_block, row_tree
+from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block, row_tree
 from mondrian_kernel._settings import (
     CELLS_PER_CUT,
     CUT_BLOCK_LEAST,
@@ -122,7 +121,7 @@ def every_cut(
     Φ has a column for each cell of M partitions of the rows, :math:`1/\sqrt M` on the rows in the
     cell. At first each partition is one cell; a cut splits one cell in two. A block of cuts is one
     low-rank update of a Cholesky factor of size min(C, N), see
-    :mod:`mondrian_kernel._linear.cut_update`; the next block has a fresh one. O(C²) or O(N²) a cut.
+    :mod:`mondrian_kernel._linear.cut_factor`; the next block has a fresh one. O(C²) or O(N²) a cut.
 
     Parameters
     ----------
@@ -336,7 +335,7 @@ class CutSweep:
         self, low_rank: CutBlock, residual: FloatArray, slack: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Carry rows through the cuts of a block; residual and slack are changed in place."""
-        from mondrian_kernel._kernels.cut_rows import fade, sweep_new, sweep_rows
+        from mondrian_kernel._kernels.every_cut import fade, sweep_new, sweep_rows
 
         n, k = self.y.size, low_rank.step.size // 2
         stage = self.nested.stage(self.done + k)
@@ -369,7 +368,7 @@ class CutSweep:
         Weights with gradient g = Φᵀr - αw are off by A⁻¹g, and ‖ΦA⁻¹g‖ <= ‖g‖ / (2√α). Residuals r
         miss (ΦΦᵀ + αI) r = αy by αρ, hence are off by αGρ, and ‖αGρ‖ <= ‖ρ‖.
         """
-        from mondrian_kernel._kernels.cut_rows import collect
+        from mondrian_kernel._kernels.every_cut import collect
 
         true, gradient = self._residual(coef, stage), np.empty(coef.size)
         collect(self.cells, stage, true, gradient)

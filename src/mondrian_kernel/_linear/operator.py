@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._settings import KERNEL_ROWS, PANEL_NUMBERS
-from mondrian_kernel._trees.csr import cell_features
+from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 

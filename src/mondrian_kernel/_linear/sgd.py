@@ -145,7 +145,7 @@ class SgdState:
             Number of rows N that the penalty is spread over: all rows of a stream so far. The rows
             given, where None.
         """
-        from mondrian_kernel._kernels.sgd import sgd_pass
+        from mondrian_kernel._kernels.dual import sgd_pass
 
         features = self._features(cells, values)
         n = features.cells.shape[0]
@@ -191,7 +191,7 @@ class SgdState:
 
     @property
     def _code(self) -> int:
-        from mondrian_kernel._kernels.sgd import HINGE, LOGISTIC, SOFTMAX, SQUARED
+        from mondrian_kernel._kernels.dual import HINGE, LOGISTIC, SOFTMAX, SQUARED
 
         if self.loss == "log_loss":
             return LOGISTIC if self.n_outputs == 1 else SOFTMAX

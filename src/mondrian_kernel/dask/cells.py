@@ -333,7 +333,7 @@ def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
 class SumVariance:
     r"""Variance of f at new rows in units of σ², from sums; pickles.
 
-    The formula is that of :class:`mondrian_kernel._linear.variance.PredictiveVariance`,
+    The formula is that of :class:`mondrian_kernel._linear.ridge.PredictiveVariance`,
     :math:`1 - \phi^\top\phi + \alpha \psi^\top (A + \alpha I)^{-1} \psi + \alpha / S`.
     """
 
