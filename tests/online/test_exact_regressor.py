@@ -45,7 +45,7 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
     leaf = model.model_.rows.leaf
-    np.testing.assert_array_equal(design.rows.cells, model.features_.levels_.column[0][leaf])
+    np.testing.assert_array_equal(design.cells, model.features_.levels_.column[0][leaf])
 
 
 def test_error_bars_of_several_lifetimes_are_those_of_their_features():

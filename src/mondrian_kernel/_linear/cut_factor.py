@@ -216,22 +216,6 @@ class Dual:
         self.cuts += k
 
 
-def coef_after(
-    cells: IntArray, splits: IntArray, y: FloatArray, alpha: float, cuts: int
-) -> FloatArray:
-    r"""Weights :math:`w = \Phi^\top(\Phi\Phi^\top + \alpha I)^{-1}y` after some cuts, from scratch.
-
-    Parameters are those of :func:`mondrian_kernel._linear.every_cut.every_cut`; ``cuts`` is the
-    number of cuts, 0 to J. The result has a weight for each of the M + ``cuts`` cells.
-    """
-    cells, splits = (np.ascontiguousarray(a, np.int32) for a in (cells, splits))
-    nested = Nested.of(cells, splits)
-    few = cells.shape[1] + cuts <= cells.shape[0]
-    factor = Primal(nested, alpha, cuts) if few else Dual(nested, alpha, cuts)
-    factor.factor()
-    return factor.fit(y)[0]
-
-
 def _square(room: FloatArray, size: int, most: int) -> tuple[FloatArray, FloatArray]:
     """Contiguous square matrix in a buffer that grows by doubling, to ``most`` at last."""
     if room.size < size * size:

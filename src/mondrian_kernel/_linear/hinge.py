@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import Minimum, dual_bound, value
-from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._settings import HINGE_FIRST_VIOLATION, HINGE_PASSES, HINGE_TIGHTENING
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
 
 def minimise_hinge(
-    operator: Operator,
+    operator: CellOperator,
     Y: FloatArray,
     alpha: float,
     sample_weight: FloatArray,
@@ -29,7 +29,7 @@ def minimise_hinge(
     objective. For the gap the intercept is set to its best for the weights, and a is made to meet
     the equality. Parameters as in :func:`mondrian_kernel._linear.newton.minimise`.
     """
-    from mondrian_kernel._kernels.dual import hinge_descent
+    from mondrian_kernel._kernels.descent import hinge_descent
     from mondrian_kernel._kernels.streams import root_key
 
     n_outputs = Y.shape[1]
@@ -38,7 +38,6 @@ def minimise_hinge(
     A = np.zeros_like(Y)
     if dual0 is not None:
         A = np.clip(dual0 * Y, 0.0, upper[:, None])
-    square = operator.rows.square
     rows = np.flatnonzero(upper > 0).astype(np.int32)
     orders = [rows.copy() for _ in range(n_outputs)]
     keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
@@ -51,8 +50,7 @@ def minimise_hinge(
         for k in range(begin, end):
             y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
             passes, draws[k] = hinge_descent(
-                operator.rows,
-                square,
+                operator.cells,
                 y,
                 upper,
                 a,
@@ -98,7 +96,7 @@ def best_intercept(Y: FloatArray, scores: FloatArray, sample_weight: FloatArray)
     return b
 
 
-def dual_value(operator: Operator, Y: FloatArray, A: FloatArray, alpha: float) -> float:
+def dual_value(operator: CellOperator, Y: FloatArray, A: FloatArray, alpha: float) -> float:
     """Value of the dual at A scaled down on one side, so that Σ a y = 0 in each output."""
     positive = (A * (Y > 0)).sum(axis=0)
     negative = (A * (Y < 0)).sum(axis=0)

@@ -313,10 +313,10 @@ def _smoothed(
     return out
 
 
-def lanczos_cost(operator: Operator, alphas: FloatArray) -> float:
-    """Time of a level without random vectors, roughly, in the units of ``dense_cost``."""
-    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(operator.total_weight / alphas.min()))
-    return float(6.5 * operator.rows.cells.size * steps)
+def lanczos_cost(n_entries: int, total_weight: float, alphas: FloatArray) -> float:
+    """Time of a level of N · M entries without random vectors, in the units of ``dense_cost``."""
+    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(total_weight / alphas.min()))
+    return float(6.5 * n_entries * steps)
 
 
 def lanczos_scores(

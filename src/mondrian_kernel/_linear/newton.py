@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
 from mondrian_kernel._linear.hinge import minimise_hinge
 from mondrian_kernel._linear.losses import (
@@ -106,6 +107,7 @@ def minimise(
         raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
     s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
     if loss == "hinge":
+        assert isinstance(operator, CellOperator)
         minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
     else:
         minimum = Newton(operator, Y, loss, alpha, s, W0).run(b0, dual0, tol, max_iter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.cholesky import dense_cost, dense_scores
-from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, every_cut
+from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._linear.lanczos import lanczos_cost, lanczos_scores
 from mondrian_kernel._linear.scores import Scores, centred_targets, weights
 from mondrian_kernel._path.driver import Callback, Grown, Plan, Point, follow
@@ -129,7 +129,8 @@ class RidgeLearner:
         solver, by_probes = self.solver, self.criterion != "holdout"
         if solver == "auto":
             # What random vectors estimate is worth a longer computation without them.
-            limit = PATH_DENSE_COST if by_probes else lanczos_cost(operator, self.alphas)
+            work = operator.cells.size, operator.total_weight
+            limit = PATH_DENSE_COST if by_probes else lanczos_cost(*work, self.alphas)
             cost = dense_cost(operator.n_rows, int(operator.n_cells[-1]))
             solver = "dense" if cost <= limit else "lanczos"
         if solver == "dense":
@@ -197,48 +198,38 @@ def cut_path(
     """
     sequence = cut_sequence(features.trees_, leaf)
     offset = y.mean() if fit_intercept else 0.0
-    validation = None
-    if held_out is not None:
-        cells, decay = sequence.new_rows(held_out[0])
-        validation = HeldOut(cells, held_out[1][:, 0] - offset, decay)
+    new = None if held_out is None else (held_out[0], held_out[1][:, 0] - offset)
     runs: list[EveryCut] = []
-    for alpha in alphas:
-        run = every_cut(
-            sequence.cells,
-            sequence.splits,
-            y - offset,
-            float(alpha),
-            times=sequence.times,
-            validation=validation,
-            callback=callback,
-        )
-        runs.append(run)
-        if not run.complete:
+    complete = True
+    for alpha in alphas.tolist():
+        runs.append(EveryCut(sequence, y - offset, alpha, new))
+        complete = runs[-1].run(callback)
+        if not complete:
             break
-    n = min(run.train_error.size for run in runs)
+    n = min(run.done for run in runs) + 1
 
-    def table(name: str) -> FloatArray:
-        return np.stack([getattr(run, name)[:n] for run in runs], axis=1)
+    def table(values: Iterable[FloatArray]) -> FloatArray:
+        return np.stack([value[:n] for value in values], axis=1)
 
-    paper = table("log_marginal_likelihood")
+    best, paper = (table(both) for both in zip(*(run.evidences for run in runs), strict=True))
     curves = {
-        "train_error": table("train_error"),
-        "loo_error": table("loo_error"),
+        "train_error": table(run.train_error for run in runs),
+        "loo_error": table(run.loo_error for run in runs),
         "loo_error_std": np.zeros_like(paper),
-        "log_marginal_likelihood": table("log_marginal_likelihood_profiled"),
+        "log_marginal_likelihood": best,
         "log_marginal_likelihood_paper": paper,
         "log_marginal_likelihood_std": np.zeros_like(paper),
     }
-    if validation is not None:
-        curves["validation_error"] = table("validation_error")
+    if new is not None:
+        curves["validation_error"] = table(run.held_out_error for run in runs)
     rows = RidgeRows(features, leaf, (y - offset)[:, None], None, False, np.array([offset]))
     return LifetimePath(
         np.concatenate([[0.0], sequence.times])[:n],
-        runs[0].n_cells[:n].astype(np.int64),
+        runs[0].n_cells[:n],
         alphas[: len(runs)],
         curves,
         criterion,
-        all(run.complete for run in runs) and len(runs) == alphas.size,
+        complete,
         np.full(n, "every cut"),
         rows,
     )

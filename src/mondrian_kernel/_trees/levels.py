@@ -90,20 +90,11 @@ class Levels:
     def features(self, node: IntArray, log_stay: FloatArray | None) -> sparse.csr_matrix:
         """Sparse features Φ of rows, level after level.
 
-        Parameters
-        ----------
-        node : ndarray of shape (N, M), int32
-            Node of each row in each tree at the last lifetime, or below it.
-        log_stay : ndarray of shape (N, M, L) or None
-            Log-probability that the row lies in its cell; None where it is 0 for all.
+        ``node`` (N, M) is the node of each row in each tree at the last lifetime, or below it.
+        ``log_stay`` (N, M, L) is the log-probability that the row lies in its cell, 0 where None.
         """
-        n_rows, n_trees = node.shape
-        n_levels = self.n_levels
-        if node.size * n_levels > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"{n_rows} rows × {n_trees} trees × {n_levels} lifetimes are more non-zeros than "
-                "int32 indices can count. Transform in batches of rows."
-            )
+        (n_rows, n_trees), n_levels = node.shape, self.n_levels
+        _check_number(n_rows, n_levels * n_trees)
         column = np.empty((n_rows, n_levels, n_trees), np.int32)
         data = np.empty((n_rows, n_levels, n_trees))
         for level, value in enumerate(self.values):
@@ -112,12 +103,7 @@ class Levels:
             data[:, level] = value
             if log_stay is not None:
                 data[:, level] *= np.exp(log_stay[:, :, level])
-        indptr = np.arange(0, column.size + 1, n_levels * n_trees, dtype=np.int32)
-        shape = n_rows, self.n_features
-        Phi = sparse.csr_matrix((data.ravel(), column.ravel(), indptr), shape=shape)
-        if log_stay is not None and not data.all():
-            Phi.eliminate_zeros()
-        return Phi
+        return sparse_rows(column.reshape(n_rows, -1), data.reshape(n_rows, -1), self.n_features)
 
     def check(self, trees: Trees) -> None:
         """Raise ValueError unless these can be the cells of ``trees``."""
@@ -243,24 +229,30 @@ def online_levels(online: OnlineTrees, rungs: slice, weights: FloatArray | None 
     return Levels(lifetimes, weights, online.column[rungs], online.n_cells_per_tree[rungs])
 
 
-def cell_features(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:
-    """Φ from the cells of rows (N, M) and the logarithms of √M times their values."""
-    n_rows, n_trees = column.shape
-    if n_rows * n_trees > np.iinfo(np.int32).max:
+def _check_number(n_rows: int, n_each: int) -> None:
+    if n_rows * n_each > np.iinfo(np.int32).max:
         raise ValueError(
-            f"{n_rows} rows × {n_trees} trees are more non-zeros than int32 indices can count. "
-            "Transform in batches of rows."
+            f"{n_rows} rows with {n_each} cells each are more non-zeros than int32 indices can "
+            "count. Transform in batches of rows."
         )
-    if log_stay is None:
-        data = np.full(column.size, n_trees**-0.5)
-    else:
-        data = np.exp(log_stay, out=log_stay).ravel()
-        data *= n_trees**-0.5
-    indptr = np.arange(0, column.size + 1, n_trees, dtype=np.int32)
-    Phi = sparse.csr_matrix((data, column.ravel(), indptr), shape=(n_rows, n_cells))
-    if log_stay is not None and not data.all():
+
+
+def sparse_rows(column: IntArray, data: FloatArray, n_features: int) -> sparse.csr_matrix:
+    """Return the matrix with the values ``data`` (N, m) in the columns ``column`` (N, m)."""
+    _check_number(*column.shape)
+    indptr = np.arange(0, column.size + 1, column.shape[1], dtype=np.int32)
+    shape = column.shape[0], n_features
+    Phi = sparse.csr_matrix((data.ravel(), column.ravel(), indptr), shape=shape)
+    if not Phi.data.all():
         Phi.eliminate_zeros()
     return Phi
+
+
+def cell_features(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:
+    """Φ from the cells of rows (N, M) and the logarithms of √M times their values, 0 where None."""
+    value = column.shape[1] ** -0.5
+    stay = np.full(column.shape, value) if log_stay is None else value * np.exp(log_stay)
+    return sparse_rows(column, stay, n_cells)
 
 
 def features_through(

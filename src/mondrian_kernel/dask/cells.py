@@ -18,7 +18,7 @@ from scipy import linalg, sparse
 
 from mondrian_kernel._linear.cholesky import lower_factor
 from mondrian_kernel._linear.lanczos import krylov
-from mondrian_kernel._linear.operator import Products, SparseRows
+from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
 from mondrian_kernel._linear.scores import evidences
 from mondrian_kernel._settings import STD_NUMBERS, SUM_PANEL_NUMBERS
 from mondrian_kernel._trees.levels import Levels
@@ -36,11 +36,6 @@ class Part(NamedTuple):
     cells: IntArray
     Y: FloatArray
     weight: FloatArray
-
-    @property
-    def features(self) -> SparseRows:
-        """Φ of the rows."""
-        return SparseRows.of(self.cells)
 
 
 class CellBlocks:
@@ -270,7 +265,7 @@ def sum_rows(cells: CellBlocks, panel: int = SUM_PANEL_NUMBERS) -> Sums:
 
 def _totals(part: Part, n_cells: int) -> tuple[Any, ...]:
     s, Y = part.weight[:, None], part.Y
-    sums = part.features.scatter(np.hstack([s * Y, s]), n_cells)
+    sums = scatter_cells(part.cells, np.hstack([s * Y, s]), n_cells)
     square, y = (s * Y**2).sum(axis=0), (s * Y).sum(axis=0)
     return sums[:, :-1], square, sums[:, -1], y, float(s.sum()), s.size
 
@@ -326,8 +321,8 @@ class CellProducts(Products):
 
 
 def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
-    features = part.features
-    return (features.scatter(part.weight[:, None] * features.gather(W), W.shape[0]),)
+    weighted = part.weight[:, None] * gather_cells(part.cells, W)
+    return (scatter_cells(part.cells, weighted, W.shape[0]),)
 
 
 class SumVariance:

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mondrian_kernel._linear.classes import class_numbers, label_array, weigh_classes
 from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
+from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import choose_loss_width
@@ -322,9 +323,9 @@ def _slopes(
     part: Part, W: FloatArray, b: FloatArray
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Sum of losses, gradient in the weights and the intercept, and the intercept's Hessian."""
-    features, s = part.features, part.weight[:, None]
-    F = features.gather(W) + b
+    s = part.weight[:, None]
+    F = gather_cells(part.cells, W) + b
     R = s * slope("log_loss", part.Y, F)
     loss = float(part.weight @ value("log_loss", part.Y, F))
-    gradient = features.scatter(R, W.shape[0])
+    gradient = scatter_cells(part.cells, R, W.shape[0])
     return loss, gradient, R.sum(axis=0), intercept_hessian("log_loss", F, s)

@@ -1,8 +1,7 @@
-"""Products with a sparse feature matrix Φ of M non-zeros a row, and dual coordinate descent.
+"""Descent that goes from row to row: hinge loss in its dual, and stochastic gradients.
 
-``rows`` is a :class:`mondrian_kernel._linear.operator.SparseRows`: ``cells`` int32 (N, m) holds
-the columns of the non-zeros and ``values`` float64 (N, m) their values; a ``values`` of size 0 says
-that all are ``constant``. One column of targets has loops of its own, several times faster.
+``cells`` int32 (N, M) holds the columns of the non-zeros of Φ, whose values are all 1/√M. One
+column of targets has loops of its own, several times faster.
 """
 
 import numpy as np
@@ -12,123 +11,51 @@ from mondrian_kernel._kernels.streams import uniform
 
 
 @kernel
-def localise(cells, owner, local, sizes):
-    """Label the columns that each slot of ``cells`` (N, M) uses from 0, in order of appearance.
-
-    ``local`` int32 (M, N) receives the labels and ``sizes`` int64 (M,) their counts; ``owner``
-    int32 (C,), all -1, receives the slot of each column. Returns whether no two slots share a
-    column; otherwise the arrays are left unfinished.
-    """
-    label = np.empty(owner.size, np.int32)
-    for m in range(cells.shape[1]):
-        n = 0
-        for i in range(cells.shape[0]):
-            c = cells[i, m]
-            if owner[c] < 0:
-                owner[c], label[c] = m, n
-                n += 1
-            elif owner[c] != m:
-                return False
-            local[m, i] = label[c]
-        sizes[m] = n
-    return True
-
-
-@kernel
-def gram(local, values, sizes, V, begin, end, out):
-    """Add Σ_m Φ_m Φ_mᵀ V over the slots begin ≤ m < end to ``out``, both (N, K).
-
-    ``local`` and ``values`` are (M, N), as :func:`localise` leaves them. A slot's part of ΦᵀV stays
-    in the cache: the whole of it, (C, K), is never formed.
-    """
-    n_rows, n_outputs = V.shape
-    most = 1
-    for m in range(begin, end):
-        most = max(most, sizes[m])
-    sums = np.empty((most, n_outputs))
-    for m in range(begin, end):
-        sums[: sizes[m]] = 0.0
-        for i in range(n_rows):
-            c, v = local[m, i], values[m, i]
-            for k in range(n_outputs):
-                sums[c, k] += v * V[i, k]
-        for i in range(n_rows):
-            c, v = local[m, i], values[m, i]
-            for k in range(n_outputs):
-                out[i, k] += v * sums[c, k]
-
-
-@kernel
-def row_dot(rows, W, i, k):
-    """Return φ_iᵀ W[:, k]."""
-    cells, values, constant = rows
+def _row_dot(cells, W, i):
+    """Return φ_iᵀ W[:, 0]."""
     total = 0.0
-    if values.size == 0:
-        for m in range(cells.shape[1]):
-            total += W[cells[i, m], k]
-        return constant * total
     for m in range(cells.shape[1]):
-        total += values[i, m] * W[cells[i, m], k]
-    return total
+        total += W[cells[i, m], 0]
+    return total * cells.shape[1] ** -0.5
 
 
 @kernel
-def row_scores(rows, W, i, F, j):
+def row_scores(cells, W, i, F, j):
     """Write φ_iᵀ W to row ``j`` of ``F``."""
-    cells, values, constant = rows
     n_outputs = W.shape[1]
     if n_outputs == 1:
-        F[j, 0] = row_dot(rows, W, i, 0)
+        F[j, 0] = _row_dot(cells, W, i)
         return
     for k in range(n_outputs):
         F[j, k] = 0.0
-    if values.size == 0:
-        for m in range(cells.shape[1]):
-            c = cells[i, m]
-            for k in range(n_outputs):
-                F[j, k] += W[c, k]
-        for k in range(n_outputs):
-            F[j, k] *= constant
-        return
     for m in range(cells.shape[1]):
-        c, v = cells[i, m], values[i, m]
+        c = cells[i, m]
         for k in range(n_outputs):
-            F[j, k] += v * W[c, k]
+            F[j, k] += W[c, k]
+    for k in range(n_outputs):
+        F[j, k] *= cells.shape[1] ** -0.5
 
 
 @kernel
-def gather(rows, W, begin, end, F):
+def gather(cells, W, begin, end, F):
     """Write Φ W to the rows begin ≤ i < end of ``F`` (N, K); ``W`` is (C, K)."""
     for i in range(begin, end):
-        row_scores(rows, W, i, F, i)
+        row_scores(cells, W, i, F, i)
 
 
 @kernel
-def scatter(rows, R, W):
+def scatter(cells, R, W):
     """Add Φᵀ R to ``W`` (C, K); ``R`` is (N, K)."""
-    cells, values, constant = rows
+    value = cells.shape[1] ** -0.5
     for i in range(cells.shape[0]):
         for m in range(cells.shape[1]):
             c = cells[i, m]
-            v = constant if values.size == 0 else values[i, m]
             for k in range(W.shape[1]):
-                W[c, k] += v * R[i, k]
+                W[c, k] += value * R[i, k]
 
 
 @kernel
-def _row_add(rows, W, i, k, delta):
-    cells, values, constant = rows
-    if values.size == 0:
-        delta *= constant
-        for m in range(cells.shape[1]):
-            W[cells[i, m], k] += delta
-    else:
-        for m in range(cells.shape[1]):
-            W[cells[i, m], k] += values[i, m] * delta
-
-
-@kernel
-def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passes, eps):
+def hinge_descent(cells, y, upper, a, w, bias, order, key, draws, n_passes, eps):
     """Dual coordinate descent for the hinge loss, until violations are at most ``eps``.
 
     Minimises ½‖w‖² - Σ a over 0 ≤ a_i ≤ upper_i, Σ a_i y_i = 0, where w = Σ a_i y_i φ_i. The
@@ -136,8 +63,8 @@ def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passe
     Rows that stay at a bound are put aside and looked at again at the end (Hsieh et al., 2008).
 
     ``a`` (N,), ``w`` (C, 1) and ``bias`` (1,) are changed in place; a and w must agree on entry.
-    ``square`` (N,) holds ‖φ_i‖², ``order`` int32 the rows with upper > 0, permuted in place by the
-    stream ``key`` from draw ``draws`` on. Returns the number of passes and the next draw.
+    ``order`` int32 holds the rows with upper > 0, permuted in place by the stream ``key`` from draw
+    ``draws`` on. Returns the number of passes and the next draw.
     """
     n = order.size
     active, high, low = n, np.inf, -np.inf
@@ -153,7 +80,7 @@ def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passe
             i = order[other]
             order[other], order[j] = order[j], i
             old = a[i]
-            slope = y[i] * (row_dot(rows, w, i, 0) + bias[0]) - 1.0
+            slope = y[i] * (_row_dot(cells, w, i) + bias[0]) - 1.0
             if (old == 0.0 and slope > high) or (old == upper[i] and slope < low):
                 active -= 1
                 order[j], order[active] = order[active], i
@@ -162,11 +89,13 @@ def hinge_descent(rows, square, y, upper, a, w, bias, order, key, draws, n_passe
             if (old == 0.0 and slope > 0.0) or (old == upper[i] and slope < 0.0):
                 continue
             most, least = max(most, slope), min(least, slope)
-            a[i] = min(max(old - slope / (square[i] + 1.0), 0.0), upper[i])
+            a[i] = min(max(old - 0.5 * slope, 0.0), upper[i])  # ‖φ_i‖² + 1 = 2
             delta = (a[i] - old) * y[i]
             surplus += delta
             bias[0] += delta
-            _row_add(rows, w, i, 0, delta)
+            delta *= cells.shape[1] ** -0.5
+            for m in range(cells.shape[1]):
+                w[cells[i, m], 0] += delta
         bias[0] += surplus
         if most - least <= eps and abs(surplus) <= eps:
             if active == n:
@@ -212,42 +141,38 @@ def _to_slopes(loss, Y, i, F):
 
 
 @kernel
-def _add(rows, i, D, scale_u, U, scale_v, V):
+def _add(cells, i, D, scale_u, U, scale_v, V):
     """Add φ_i D to U and V, each with its scale; D is (1, K)."""
-    cells, values, constant = rows
-    unit = values.size == 0
+    value = cells.shape[1] ** -0.5
     if D.shape[1] == 1:
+        u, v = scale_u * value * D[0, 0], scale_v * value * D[0, 0]
         for m in range(cells.shape[1]):
-            c = cells[i, m]
-            d = (constant if unit else values[i, m]) * D[0, 0]
-            U[c, 0] += scale_u * d
-            V[c, 0] += scale_v * d
+            U[cells[i, m], 0] += u
+            V[cells[i, m], 0] += v
         return
     for m in range(cells.shape[1]):
         c = cells[i, m]
-        v = constant if unit else values[i, m]
         for k in range(D.shape[1]):
-            U[c, k] += scale_u * v * D[0, k]
-            V[c, k] += scale_v * v * D[0, k]
+            U[c, k] += scale_u * value * D[0, k]
+            V[c, k] += scale_v * value * D[0, k]
 
 
 @kernel
-def sgd_pass(rows, Y, sample_weight, order, loss, schedule, state):
+def sgd_pass(cells, Y, order, loss, schedule, state):
     """One step for each row in ``order``, with the running sum of the iterates.
 
     Step t = 0, 1, ... on row i, with η = step / (1 + decay · step · t)^power:
 
-        W ← (W - η s_i φ_i ∇ℓ) / (1 + η · decay),    b ← b - η s_i ∇ℓ,
+        W ← (W - η φ_i ∇ℓ) / (1 + η · decay),    b ← b - η ∇ℓ,
 
     the gradient of the loss, then the proximal map of (decay / 2)‖W‖². The sum of the iterates has
     weights (t + 1)^degree. Nothing is touched but the row's M cells: with the clock c, τ,
 
         W = c U,    Σ_t (t + 1)^degree W_t = τ U + V.
 
-    ``rows`` are as in :mod:`mondrian_kernel._kernels.dual`, ``Y`` (N, K), ``sample_weight`` (N,),
-    ``order`` int64; ``schedule`` is the tuple of step, power, decay and degree. Changed in place:
-    ``state``, the tuple of U, V (C, K), b, b_sum (K,) and clock (4,) = steps t, c, τ, sum of the
-    weights of the average.
+    ``Y`` (N, K), ``order`` int64; ``schedule`` is the tuple of step, power, decay and degree.
+    Changed in place: ``state``, the tuple of U, V (C, K), b, b_sum (K,) and clock (4,): steps t, c,
+    τ, sum of the weights of the average.
     """
     step, power, decay, degree = schedule
     U, V, b, b_sum, clock = state
@@ -255,17 +180,17 @@ def sgd_pass(rows, Y, sample_weight, order, loss, schedule, state):
     for i in order:
         t, c = clock[STEPS], clock[SCALE]
         eta = step / (1.0 + decay * step * t) ** power
-        row_scores(rows, U, i, F, 0)
+        row_scores(cells, U, i, F, 0)
         for k in range(F.shape[1]):
             F[0, k] = c * F[0, k] + b[k]
         _to_slopes(loss, Y, i, F)
         moves = False
         for k in range(F.shape[1]):
-            F[0, k] *= -eta * sample_weight[i]
+            F[0, k] *= -eta
             moves = moves or F[0, k] != 0.0
             b[k] += F[0, k]
         if moves:
-            _add(rows, i, F, 1.0 / c, U, -clock[TAU] / c, V)
+            _add(cells, i, F, 1.0 / c, U, -clock[TAU] / c, V)
         weight = (t + 1.0) ** degree
         for k in range(F.shape[1]):
             b_sum[k] += weight * b[k]
