@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from mondrian_kernel._linear import every_cut as module
-from mondrian_kernel._linear.cut_factor import row_tree
-from mondrian_kernel._linear.every_cut import EveryCut
+from mondrian_kernel._linear.every_cut import EveryCut, row_tree
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import CutSequence, cut_sequence
 

@@ -104,14 +104,12 @@ def test_inherited_weights_start_at_the_objective_of_their_scores():
     fine = (2 * cells + halves).astype(np.int32)
     W0 = inherit(coarse.W, parent_of)
     with pytest.warns(ConvergenceWarning, match="after 0 steps"):
-        start = minimise(
-            fine, None, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b, max_iter=0
-        )
+        start = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b, max_iter=0)
     assert_array_equal(start.W, W0)
     penalty = 0.1 * (W0**2).sum() - 0.1 * (coarse.W**2).sum()
     assert start.objective == pytest.approx(coarse.objective + penalty)
-    warm = minimise(fine, None, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b)
-    cold = minimise(fine, None, 2 * n_cells, Y, "log_loss", 0.1)
+    warm = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b)
+    cold = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1)
     assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
 
 

@@ -1,4 +1,4 @@
-"""Entries of kernel matrices from the cells of rows, and centring."""
+"""Dense kernel matrices: entries from the cells of rows, centring, triangular solves."""
 
 import numpy as np
 

@@ -1,7 +1,8 @@
-r"""Factors of ridge regression on 0-1 features at one stage, primal in cells or dual in rows.
+r"""Factors of ridge regression on nested cells, and the next k cuts as one low-rank update.
 
-Both give the same four things about :math:`G = (\Phi\Phi^\top + \alpha I)^{-1}`, of which the
-primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi + \alpha I`.
+The factor is primal, in cells, or dual, in rows. Both give the same four things about :math:`G =
+(\Phi\Phi^\top + \alpha I)^{-1}`, of which the primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top`
+with :math:`A = \Phi^\top\Phi + \alpha I`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ from scipy import sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from mondrian_kernel._settings import LDL_PANEL, ROW_TREE_KEYS, ROW_TREE_ORDERS
+from mondrian_kernel._settings import LDL_PANEL
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -258,7 +257,20 @@ class CutBlock:
 
 
 def cut_block(factor: Primal | Dual, k: int, coef: FloatArray, residual: FloatArray) -> CutBlock:
-    """Prepare the next k cuts, given weights and residuals before them."""
+    r"""Prepare the next k cuts, given weights and residuals before them.
+
+    Cut j parts b off the cell c. With F = [φ_c φ_b] it changes the kernel matrix by
+
+    .. math:: K_j - K_{j-1} = F D F^\top, \quad D = \begin{pmatrix} 0 & -1 \\ -1 & 2 \end{pmatrix}.
+
+    Stack the F of k cuts and let :math:`G = (K_0 + \alpha I)^{-1}`. By Woodbury's formula all k
+    states follow from :math:`H = \mathrm{diag}(D^{-1}) + F^\top G F = L\,\mathrm{diag}(d)\,L^\top`,
+    for leading blocks of H have leading blocks of L and d. Each cut has one pivot :math:`d \le -1`
+    and one :math:`d > 0`, so that no pivoting is needed. With :math:`\beta = L^{-1} F^\top G y`,
+    column q of :math:`R = \alpha G F L^{-\top}` takes :math:`\beta_q R_q / d_q` from the residuals
+    αGy and :math:`R_q^2 / (\alpha d_q)` from αG_ii = 1 - h_i, and adds ln|d_q| to the
+    log-determinant. R = Φ Y is a function of cells too, and holds for new rows as well.
+    """
     from mondrian_kernel._kernels.every_cut import compose, sum_runs
 
     nested, cuts = factor.nested, factor.cuts
@@ -339,63 +351,3 @@ def _ldl(H: FloatArray) -> FloatArray:
         below = H[end:, begin:end]
         H[end:, end:] -= (below * d[begin:end]) @ below.T
     return d
-
-
-class RowTree(NamedTuple):
-    """Rows in an order in which each differs little from one before it.
-
-    Similar rows share most of their cells: with N rows in M partitions, Φ Y takes as many
-    additions a column as rows differ from their parents, instead of N M. Cells only ever get
-    finer, so that a tree made for the final cells serves all earlier ones.
-    """
-
-    visit: IntArray
-    parent: IntArray
-    ptr: IntArray
-    plus: IntArray
-    minus: IntArray
-
-    def product(self, Y: FloatArray, stage: IntArray) -> FloatArray:
-        """Φ Y for the 0-1 features Φ of the rows; ``stage`` maps final cells to rows of Y."""
-        from mondrian_kernel._kernels.every_cut import spread
-
-        R = np.empty((self.visit.size, Y.shape[1]))
-        spread(self, Y, stage, R)
-        return R
-
-
-def row_tree(cells: IntArray) -> RowTree:
-    """Build the tree for rows in ``cells`` int32 (N, M): a light spanning tree of differences.
-
-    The candidates for an edge are rows next to each other in a few sorted orders, so the tree is
-    close to the lightest one, not always the lightest; only the speed depends on it.
-    """
-    n = cells.shape[0]
-    pairs = _neighbours(cells)
-    distance = np.empty(pairs.shape[0])
-    for begin in range(0, distance.size, 4096):
-        i, j = pairs[begin : begin + 4096].T
-        distance[begin : begin + 4096] = (cells[i] != cells[j]).sum(axis=1)
-    # Edges of weight 0 are no edges to scipy; equal rows must stay connected.
-    graph = coo_array((distance + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    visit, parent = breadth_first_order(minimum_spanning_tree(graph), 0, directed=False)
-    parent = np.where(parent < 0, -1, parent).astype(np.int32)
-    differ = cells != cells[parent]
-    differ[visit[0]] = True
-    ptr = np.concatenate([[0], np.cumsum(differ.sum(axis=1))]).astype(np.int32)
-    return RowTree(visit.astype(np.int32), parent, ptr, cells[differ], cells[parent][differ])
-
-
-def _neighbours(cells: IntArray) -> NDArray[np.int64]:
-    """Pairs of rows (i < j), each once, that are near in one of several sorted orders."""
-    n, n_partitions = cells.shape
-    found = [np.empty(0, np.int64)]
-    for shift in range(min(ROW_TREE_ORDERS, n_partitions)):
-        first = shift * n_partitions // ROW_TREE_ORDERS
-        keys = np.roll(cells, -first, axis=1)[:, :ROW_TREE_KEYS]
-        order = np.lexsort(keys.T[::-1])
-        for lag in (1, 2):
-            i, j = order[:-lag], order[lag:]
-            found.append(np.minimum(i, j) * n + np.maximum(i, j))
-    code = np.unique(np.concatenate(found))
-    return np.stack([code // n, code % n], axis=1)

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block, row_tree
+from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
 from mondrian_kernel._linear.scores import evidences
 from mondrian_kernel._settings import (
     CELLS_PER_CUT,
@@ -20,6 +22,8 @@ from mondrian_kernel._settings import (
     CUT_BLOCK_MOST,
     FRESH_DRIFT,
     LEVERAGE_SAMPLE,
+    ROW_TREE_KEYS,
+    ROW_TREE_ORDERS,
     SWEEP_CUTS,
 )
 from mondrian_kernel._trees.trees import CutSequence, Decay
@@ -294,3 +298,63 @@ class EveryCut:
             "validation_error": float(self.held_out_error[self.done]),
             "max_drift": self.max_drift,
         }
+
+
+class RowTree(NamedTuple):
+    """Rows in an order in which each differs little from one before it.
+
+    Similar rows share most of their cells: with N rows in M partitions, Φ Y takes as many
+    additions a column as rows differ from their parents, instead of N M. Cells only ever get
+    finer, so that a tree made for the final cells serves all earlier ones.
+    """
+
+    visit: IntArray
+    parent: IntArray
+    ptr: IntArray
+    plus: IntArray
+    minus: IntArray
+
+    def product(self, Y: FloatArray, stage: IntArray) -> FloatArray:
+        """Φ Y for the 0-1 features Φ of the rows; ``stage`` maps final cells to rows of Y."""
+        from mondrian_kernel._kernels.every_cut import spread
+
+        R = np.empty((self.visit.size, Y.shape[1]))
+        spread(self, Y, stage, R)
+        return R
+
+
+def row_tree(cells: IntArray) -> RowTree:
+    """Build the tree for rows in ``cells`` int32 (N, M): a light spanning tree of differences.
+
+    The candidates for an edge are rows next to each other in a few sorted orders, so the tree is
+    close to the lightest one, not always the lightest; only the speed depends on it.
+    """
+    n = cells.shape[0]
+    pairs = _neighbours(cells)
+    distance = np.empty(pairs.shape[0])
+    for begin in range(0, distance.size, 4096):
+        i, j = pairs[begin : begin + 4096].T
+        distance[begin : begin + 4096] = (cells[i] != cells[j]).sum(axis=1)
+    # Edges of weight 0 are no edges to scipy; equal rows must stay connected.
+    graph = coo_array((distance + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    visit, parent = breadth_first_order(minimum_spanning_tree(graph), 0, directed=False)
+    parent = np.where(parent < 0, -1, parent).astype(np.int32)
+    differ = cells != cells[parent]
+    differ[visit[0]] = True
+    ptr = np.concatenate([[0], np.cumsum(differ.sum(axis=1))]).astype(np.int32)
+    return RowTree(visit.astype(np.int32), parent, ptr, cells[differ], cells[parent][differ])
+
+
+def _neighbours(cells: IntArray) -> NDArray[np.int64]:
+    """Pairs of rows (i < j), each once, that are near in one of several sorted orders."""
+    n, n_partitions = cells.shape
+    found = [np.empty(0, np.int64)]
+    for shift in range(min(ROW_TREE_ORDERS, n_partitions)):
+        first = shift * n_partitions // ROW_TREE_ORDERS
+        keys = np.roll(cells, -first, axis=1)[:, :ROW_TREE_KEYS]
+        order = np.lexsort(keys.T[::-1])
+        for lag in (1, 2):
+            i, j = order[:-lag], order[lag:]
+            found.append(np.minimum(i, j) * n + np.maximum(i, j))
+    code = np.unique(np.concatenate(found))
+    return np.stack([code // n, code % n], axis=1)

@@ -51,37 +51,14 @@ def minimise(
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
     Squared and logistic loss by Newton's method with conjugate gradients on the span of the rows,
-    :class:`Newton`; the hinge by coordinate descent in its dual,
-    :func:`mondrian_kernel._linear.hinge.minimise_hinge`.
+    :class:`Newton`; the hinge by coordinate descent in its dual. The operator has one level and
+    neither centres nor weighs its rows: the weights s belong to the losses. Targets ``Y`` (N, K)
+    are those of :mod:`mondrian_kernel._linear.losses`. It stops when the duality gap, for a smooth
+    loss :math:`\lVert \nabla_W \rVert^2 / 4\alpha`, is at most ``tol`` times the objective, and
+    warns after ``max_iter`` steps.
 
-    Parameters
-    ----------
-    operator : Operator
-        The rows, at one level, neither centred nor weighted: the weights belong to the losses.
-    Y : ndarray of shape (N, K)
-        Targets as in :mod:`mondrian_kernel._linear.losses`.
-    loss : {"squared", "log_loss", "hinge"}
-        Loss ℓ.
-    alpha : float
-        Penalty α > 0. The intercept is not penalised.
-    sample_weight : ndarray of shape (N,) or None, default=None
-        Weights s ≥ 0, 1 where None.
-    W0, b0 : ndarrays of shape (C, K) and (K,) or None, default=None
-        Where to start, 0 where None; for instance inherited weights. Of no use to the hinge, whose
-        dual they do not determine: W0 is refused.
-    dual0 : ndarray of shape (N, K) or None, default=None
-        Start at :math:`W = \Phi^\top` ``dual0`` instead, the ``dual`` of an earlier minimum for the
-        same rows. Coefficients of rows need not be inherited when cells split.
-    tol : float, default=1e-6
-        Stop when the objective is at most ``tol`` times itself above the optimum. The bound is the
-        duality gap, :math:`\lVert \nabla_W \rVert^2 / 4\alpha` for a smooth loss.
-    max_iter : int, default=200
-        Most steps of Newton's method, or rounds of descent; a warning says if they were too few.
-
-    Returns
-    -------
-    minimum : Minimum
-        Weights, intercept, and how they were reached.
+    A start is ``b0`` (K,) with the weights ``W0`` (C, K), or with :math:`W = \Phi^\top` ``dual0``
+    (N, K) of an earlier minimum. Weights do not determine the dual of the hinge: W0 is refused.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One ridge fit at one alpha: weights, log-determinant, leave-one-out errors."""
+"""Ridge regression at one alpha: weights, variance of predictions, leave-one-out errors."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ from mondrian_kernel._typing import FloatArray
 class PredictiveVariance:
     r"""Variance of f(x) = b + wᵀφ at new rows after ridge regression, in units of σ².
 
+    Ridge is the posterior mean with weights of variance σ² and noise of variance σ²α. Its variance,
+    in a form that is never negative, is
+
     .. math::
         v(x) = 1 - \phi^\top \phi + \alpha\, \psi^\top A^{-1} \psi + \alpha / S,
         \qquad \psi = \phi - \bar\phi, \quad A = \Phi^\top H \Phi + \alpha I
@@ -41,20 +44,12 @@ class PredictiveVariance:
     with S the sum of the sample weights and :math:`\bar\phi` the weighted mean of the rows' φ. An
     intercept that is not penalised has a flat prior: H then centres the rows, and α/S is what
     remains unknown of their mean. Without one, H = I, ψ = φ and the last term is absent. The
-    variance of a new y is σ² (v + α); for σ² see :func:`signal_variance`.
+    shortfall of φᵀφ from 1 = k(x, x) is the share of cells with no training data. The variance of a
+    new y is σ² (v + α); for σ² see :func:`signal_variance`.
 
     The Cholesky factor of size min(C, N) is made once and serves all calls. Above ``dense_size``
     there is none and each call runs conjugate gradients, for blocks of new rows at once; the
     values are then too large by a factor of at most 1 + 1e-6.
-
-    Parameters
-    ----------
-    operator : Operator
-        The fitted rows, at one level.
-    alpha : float
-        Penalty α.
-    dense_size : int
-        Largest Cholesky factor.
     """
 
     def __init__(
@@ -185,18 +180,8 @@ def solve(
 ) -> Fit:
     r"""Minimise :math:`\sum_i s_i (y_i - b - w^\top \phi_i)^2 + \alpha \lVert w \rVert^2`.
 
-    Parameters
-    ----------
-    operator : Operator
-        The rows, at one level.
-    Y : ndarray of shape (N, T)
-        Targets.
-    alpha : float
-        Penalty α.
-    dense_size : int
-        Largest Cholesky factor, of size min(C, N); conjugate gradients beyond.
-    tol : float
-        Relative residual at which conjugate gradients stop.
+    By a Cholesky factor of size min(C, N) up to ``dense_size``, beyond it by conjugate gradients to
+    a relative residual of ``tol``.
     """
     target, mean = centred_targets(operator, Y)
     if operator.size <= dense_size:

@@ -1,4 +1,4 @@
-"""Bayesian kernel width: the posterior over lifetimes, and predictions averaged over it."""
+"""Bayesian kernel width: the posterior over lifetimes, and mixtures of models over widths."""
 
 from __future__ import annotations
 
@@ -32,12 +32,8 @@ from mondrian_kernel.features import MondrianFeatures
 class WidthMixture:
     r"""Models :math:`p_c(y \mid x)` of one data set with weights k_c: :math:`\sum_c k_c\, p_c`.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_models,)
-        Weights k_c, which sum to 1.
-    models : list of estimators
-        Fitted regressors with ``predict``, and with ``sample_y`` where draws are wanted.
+    The weights sum to 1. The models are fitted regressors with ``predict``, and with ``sample_y``
+    where draws are wanted.
     """
 
     weights: FloatArray

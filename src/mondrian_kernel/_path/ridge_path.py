@@ -1,4 +1,4 @@
-"""Ridge regression along the lifetimes, for all alphas at once."""
+"""Ridge regression along the lifetimes, on a grid for all alphas at once or after every cut."""
 
 from __future__ import annotations
 

@@ -28,17 +28,9 @@ class Levels:
         k_M(x, x') = \sum_l w_l \frac1M \sum_m 1[c_{lm}(x) = c_{lm}(x')], \qquad
         \mathrm{E}\, k_M(x, x') = \sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)
 
-    Attributes
-    ----------
-    lifetimes : ndarray of shape (L,)
-        Lifetimes λ, increasing.
-    weights : ndarray of shape (L,)
-        Weights w, positive.
-    column : ndarray of shape (L, n_nodes), int32
-        Cell that a node is or lies in at each lifetime, numbered within the level; -1 for a node
-        that has been cut by then.
-    per_tree : ndarray of shape (L, M), int64
-        Number of cells of each tree at each lifetime.
+    ``lifetimes`` (L,) increase, ``weights`` (L,) are positive. ``column`` (L, n_nodes) is the cell
+    that a node is or lies in at each lifetime, numbered within the level, and -1 for a node that
+    has been cut by then. ``per_tree`` (L, M) counts the cells of each tree.
     """
 
     lifetimes: FloatArray

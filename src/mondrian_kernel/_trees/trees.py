@@ -1,4 +1,4 @@
-"""Mondrian trees on data, frozen: flat arrays, and what can be read off them at any lifetime."""
+"""Mondrian trees on data, frozen: flat arrays, what they are at any lifetime, and their cuts."""
 
 from __future__ import annotations
 
@@ -99,17 +99,10 @@ class Trees:
         return Cells(column, per_tree)
 
     def top_nodes(self, column: IntArray) -> NDArray[np.bool_]:
-        """Mark the nodes that are cells, not parts of one.
+        """Mark the nodes that are cells, not parts of one: one node for every cell.
 
-        Parameters
-        ----------
-        column : ndarray of shape (..., n_nodes), int32
-            Cell of each node, as in :class:`Cells`, at one lifetime or at several.
-
-        Returns
-        -------
-        is_top : ndarray of the same shape, bool
-            Whether the node is in a cell and its parent is not: one node for every cell.
+        ``column`` (..., n_nodes) is the cell of each node, as in :class:`Cells`, at one lifetime or
+        at several. A node is marked if it is in a cell and its parent is not.
         """
         is_top: NDArray[np.bool_] = column >= 0
         is_top &= (self.parent < 0) | (column[..., self.parent] < 0)
@@ -253,19 +246,9 @@ class CutSequence:
     """Cuts in time order on cells with lasting numbers.
 
     At time 0 tree m is the cell m. Cut j, at ``times[j]``, takes rows from the cell ``splits[j]``
-    and makes of them the new cell M + j. A cell that is split keeps its number and the larger
-    part of its rows, so that few rows change cell.
-
-    Attributes
-    ----------
-    times : ndarray of shape (J,)
-        Times τ of the cuts, sorted.
-    splits : ndarray of shape (J,), int32
-        The cell that each cut splits.
-    cell : ndarray of shape (n_nodes,), int32
-        Number of the cell that each node of the trees is while it lives.
-    cells : ndarray of shape (N, M), int32
-        Final cell of each row in each tree.
+    and makes of them the new cell M + j. A cell that is split keeps its number and the larger part
+    of its rows, so that few rows change cell. ``cell`` (n_nodes,) is the cell that each node is
+    while it lives, ``cells`` (N, M) the final cell of each row in each tree.
     """
 
     trees: Trees
@@ -289,19 +272,7 @@ class CutSequence:
 
 
 def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
-    """Give the cells of trees the numbers of the cuts that make them.
-
-    Parameters
-    ----------
-    trees : Trees
-        M trees.
-    leaf : ndarray of shape (N, M), int32
-        Leaf of each row in each tree, as :meth:`Growth.freeze` returns it.
-
-    Returns
-    -------
-    sequence : CutSequence
-        The cuts, and the final cells of the rows.
+    """Give cells the numbers of the cuts that make them; ``leaf`` (N, M) are those of the rows.
 
     Examples
     --------

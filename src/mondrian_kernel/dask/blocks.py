@@ -56,21 +56,11 @@ class Summary(NamedTuple):
 
 
 class Blocks:
-    """Rows, targets and weights in blocks.
+    """Rows (N, D), targets and weights of dask collections, in blocks.
 
     Every pass over the blocks starts from the collections: rows are not kept in between, so that a
-    block may be read from disk each time, and one that was lost with its worker is read again.
-
-    Parameters
-    ----------
-    X : dask array of shape (N, D), one chunk of columns
-        Rows.
-    y : dask collection or array-like of shape (N,) or (N, T), or None
-        Targets.
-    sample_weight : dask collection or array-like of shape (N,), or None
-        Weights; rows of weight 0 are left out.
-    numeric : bool, default=False
-        Whether targets are numbers, which are summarised too.
+    block may be read from disk each time, and one that was lost with its worker is read again. Rows
+    of weight 0 are left out. ``numeric`` says that targets are numbers, which are summarised too.
     """
 
     def __init__(

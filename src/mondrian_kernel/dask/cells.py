@@ -42,26 +42,10 @@ class CellBlocks:
     """Cells at the last of some lifetimes, targets and weights of the rows of all blocks.
 
     A block goes through some rows at a time, as cells take more memory than the rows they are of.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows that the trees were grown on.
-    trees : Trees
-        The trees.
-    levels : Levels
-        Their cells at one or more lifetimes.
-    encode : callable
-        Makes targets (n, T) and weights of a block of y and of weights; goes to the workers.
-    keep : bool or "auto"
-        Whether the cells stay in the memory of the workers, M bytes a row where no tree has more
-        than 256 cells; else the rows go down the trees again whenever the cells are asked for.
-        By default they stay where there is room for them.
-
-    Attributes
-    ----------
-    node : ndarray of shape (C,)
-        Node of each cell.
+    ``encode`` goes to the workers and makes targets (n, T) and weights of a block of y and of
+    weights. ``keep`` says whether the cells stay in the memory of the workers, M bytes a row where
+    no tree has more than 256 cells; else the rows go down the trees again whenever the cells are
+    asked for. "auto": where there is room for them. ``node`` (C,) is the node of each cell.
     """
 
     def __init__(

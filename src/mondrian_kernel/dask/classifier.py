@@ -263,16 +263,11 @@ def minimise_logistic(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
-    L-BFGS on weights in units of a bound on their curvature; every step is a pass over the rows.
-    (Newton's method as in :mod:`mondrian_kernel._linear.newton` keeps a number for each row, and
-    rows stay in their blocks here.) It ends when the duality gap,
+    Returns W (F, K) and b (K,). L-BFGS on weights in units of a bound on their curvature; every
+    step is a pass over the rows. (Newton's method as in :mod:`mondrian_kernel._linear.newton` keeps
+    a number for each row, and rows stay in their blocks here.) It ends when the duality gap,
     :math:`\lVert \nabla_W \rVert^2 / 4\alpha` and what the intercept may gain, is at most ``tol``
     times the objective.
-
-    Returns
-    -------
-    W, b : ndarray of shape (F, K) and (K,)
-        Weights and intercept.
     """
     J, totals = join_matrix(levels, cells.node), sum_totals(cells)
     n_outputs = totals.mean.size

@@ -66,24 +66,9 @@ class BlockGrowth(Growth):
     blocks. (There a clock reads the range of one column at a time. Here that would take a pass over
     the rows for every ring, and the bounds of all columns are needed in the end.)
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
-    n_trees : int
-        Number of trees, M.
-    seed : int
-        Seed of all node streams.
-    keep : bool or None, default=None
-        Whether workers remember between rounds where their rows are, 4 M bytes a row. If not, rows
-        go through all rounds again in each. None: where there is room for it.
-
-    Attributes
-    ----------
-    n_rounds : int
-        Rounds so far, each of them a pass over all rows.
-    n_bytes : tuple of int
-        Bytes sent to a worker in all rounds so far, and the same for the answers of a block.
+    ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
+    not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
+    counts the passes over all rows, ``n_bytes`` what was sent to a worker and answered by a block.
     """
 
     _step = ROUND_STEP
