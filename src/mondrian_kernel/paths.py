@@ -23,7 +23,7 @@ from mondrian_kernel._path.checks import (
 from mondrian_kernel._path.driver import advance, trees_of
 from mondrian_kernel._path.loss_path import gradient_path, loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import cut_path, ridge_path
+from mondrian_kernel._path.ridge_path import RidgeLearner, cut_path, ridge_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import (
     check_magnitudes,
@@ -190,22 +190,15 @@ def lifetime_path(
     wanted = None if lifetimes is None else check_lifetimes(lifetimes)
     seed = draw_seed(random_state)
     grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
+    Y, weight = Y.copy(), None if weight is None else weight.copy()
+    how = criterion, held_out, solver, tol, seed, n_jobs, fit_intercept
     return ridge_path(
         grown,
-        Y.copy(),
-        None if weight is None else weight.copy(),
-        budget=budget,
-        alphas=grid,
-        criterion=criterion,
-        held_out=held_out,
+        RidgeLearner(Y, weight, grid, *how),
+        budget,
         max_lifetime=end,
         n_lifetimes=n_lifetimes,
         lifetimes=wanted,
-        solver=solver,
-        tol=tol,
-        fit_intercept=fit_intercept,
-        seed=seed,
-        n_jobs=n_jobs,
         callback=callback,
         names_of=checker,
     )

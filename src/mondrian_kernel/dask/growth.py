@@ -16,7 +16,7 @@ from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, delayed_call, persist, total
-from mondrian_kernel.dask.cluster import is_room_for
+from mondrian_kernel.dask.cluster import in_steps, is_room_for
 
 
 class Round(NamedTuple):
@@ -259,8 +259,7 @@ def _at_roots(n_rows: int, n_trees: int) -> Places:
 
 
 def _slabs(n_rows: int, n_columns: int) -> list[slice]:
-    step = max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns)
-    return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
+    return in_steps(n_rows, max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns))
 
 
 def _no_bounds(n: int, n_columns: int) -> Bounds:
