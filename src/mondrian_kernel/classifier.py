@@ -21,7 +21,7 @@ from mondrian_kernel._linear.classes import (
     weigh_classes,
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.kernel_fit import fit_kernel

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mondrian_kernel._linear import newton
+from mondrian_kernel._linear import minimise as module
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
 
@@ -26,7 +26,7 @@ def rows_of(cells, n_cells, n_jobs=None):
 
 def minimise(cells, n_cells, Y, loss, alpha, n_jobs=None, **options):
     """Minimise a loss over features given by their cells."""
-    return newton.minimise(rows_of(cells, n_cells, n_jobs), Y, loss, alpha, **options)
+    return module.minimise(rows_of(cells, n_cells, n_jobs), Y, loss, alpha, **options)
 
 
 def targets(Phi, loss, n_classes, seed=1):

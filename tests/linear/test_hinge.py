@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from linear.sparse_problem import features, minimise, rows_of, targets
-from mondrian_kernel._linear.hinge import best_intercept, dual_value
 from mondrian_kernel._linear.losses import value
+from mondrian_kernel._linear.minimise import best_intercept, dual_value
 
 
 def test_best_intercept_beats_every_kink():

@@ -15,7 +15,6 @@ whose intercept b is not penalised. Scores and targets have K columns:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +23,6 @@ from scipy.special import expit, softmax
 from mondrian_kernel._typing import FloatArray
 
 LOSSES = ("squared", "log_loss", "hinge")
-
-
-class Minimum(NamedTuple):
-    """A minimum, and how it was reached.
-
-    ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
-    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
-    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    dual: FloatArray
-    objective: float
-    gap: float
-    n_steps: int
-    n_products: int
 
 
 def check_loss(loss: str) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.losses import Minimum, check_loss, encode, value
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.losses import check_loss, encode, value
+from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.sgd import SgdState, inherit, parents
 from mondrian_kernel._path.checks import default_alphas
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow

@@ -85,6 +85,7 @@ class OnlineTrees:
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
         stop: FloatArray | None = None,
+        room: int = 0,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
@@ -114,7 +115,7 @@ class OnlineTrees:
             np.zeros(n_nodes, np.bool_),
             np.array([n_nodes, n_rows], dtype=np.int64),
         )
-        table = table.with_room(2 * n_nodes)
+        table = table.with_room(max(room, 2 * n_nodes))
         return cls(table, trees.lifetime, rungs, seed)
 
     @classmethod

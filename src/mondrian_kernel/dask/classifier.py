@@ -264,8 +264,8 @@ def minimise_logistic(
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
     Returns W (F, K) and b (K,). L-BFGS on weights in units of a bound on their curvature; every
-    step is a pass over the rows. (Newton's method as in :mod:`mondrian_kernel._linear.newton` keeps
-    a number for each row, and rows stay in their blocks here.) It ends when the duality gap,
+    step is a pass over the rows. (Newton's method as in :mod:`mondrian_kernel._linear.minimise`
+    keeps a number for each row, and rows stay in their blocks here.) It ends when the duality gap,
     :math:`\lVert \nabla_W \rVert^2 / 4\alpha` and what the intercept may gain, is at most ``tol``
     times the objective.
     """

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import SVC
 
 from linear.sparse_problem import LOSSES, features, minimise, targets
-from mondrian_kernel._linear import newton
+from mondrian_kernel._linear import minimise as module
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import dual_bound, objective, slope
 from mondrian_kernel._linear.sgd import inherit
@@ -140,7 +140,7 @@ def test_bad_arguments():
     with pytest.raises(ValueError, match="alpha=0"):
         minimise(cells, n_cells, Y, "squared", 0.0)
     with pytest.raises(ValueError, match="neither centre nor weigh"):
-        newton.minimise(CellOperator(cells, n_cells), Y, "squared", 1.0)
+        module.minimise(CellOperator(cells, n_cells), Y, "squared", 1.0)
     with pytest.raises(ValueError, match="does not match 60 rows"):
         minimise(cells, n_cells, Y[:-1], "squared", 1.0)
     with pytest.raises(ValueError, match="not at both"):
