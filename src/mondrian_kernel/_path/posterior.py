@@ -264,20 +264,13 @@ class LifetimePosterior:
         )
 
     def _likely(self, share: float) -> tuple[FloatArray, FloatArray]:
-        """Lifetimes at least ``share`` times as likely as the likeliest, and their weights.
-
-        The weights are scaled to sum to 1.
-        """
+        """Lifetimes at least ``share`` times as likely as the likeliest, and weights of sum 1."""
         held = self.weights >= share * self.weights.max()
         return self.lifetimes[held], self.weights[held] / self.weights[held].sum()
 
 
 def lifetime_posterior(
-    path: LifetimePath,
-    prior: Any,
-    *,
-    alpha: float | None = None,
-    evidence: str = "evidence",
+    path: LifetimePath, prior: Any, *, alpha: float | None = None, evidence: str = "evidence"
 ) -> LifetimePosterior:
     r"""Posterior over the lifetime λ of a path, given a prior.
 

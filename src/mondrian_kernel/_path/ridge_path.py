@@ -1,8 +1,8 @@
-"""Ridge regression along the lifetimes, on a grid for all alphas at once or after every cut."""
+"""Ridge regression along the lifetimes, for all alphas at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.cholesky import dense_cost, dense_scores
-from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._linear.lanczos import lanczos_cost, lanczos_scores
 from mondrian_kernel._linear.scores import Scores, centred_targets, weights
 from mondrian_kernel._path.driver import Callback, Grown, Plan, Point, follow
@@ -23,7 +22,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import features_through
-from mondrian_kernel._trees.trees import Trees, cut_sequence
+from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -164,59 +163,3 @@ def held_out_errors(
             predicted = (Phi @ coef + intercept).reshape(-1, n_outputs, total.size)
             total += ((predicted - Y[some, :, None]) ** 2).sum(axis=(0, 1))
     return [total / Y.size for total in squares]
-
-
-def cut_path(
-    features: MondrianFeatures,
-    leaf: IntArray,
-    y: FloatArray,
-    alphas: FloatArray,
-    *,
-    criterion: str,
-    held_out: tuple[FloatArray, FloatArray] | None,
-    fit_intercept: bool,
-    callback: Callback | None,
-) -> LifetimePath:
-    """Path over the lifetime 0 and the time of each cut of the trees of ``features``.
-
-    ``leaf`` (N, M) and ``y`` (N,) belong to the fitted rows, ``held_out`` are rows and targets
-    (n, 1). The intercept, where there is one, is the mean of y. One sweep for each alpha; after an
-    interrupt the path ends with the last cut that every alpha has reached.
-    """
-    sequence = cut_sequence(features.trees_, leaf)
-    offset = y.mean() if fit_intercept else 0.0
-    new = None if held_out is None else (held_out[0], held_out[1][:, 0] - offset)
-    runs: list[EveryCut] = []
-    complete = True
-    for alpha in alphas.tolist():
-        runs.append(EveryCut(sequence, y - offset, alpha, new))
-        complete = runs[-1].run(callback)
-        if not complete:
-            break
-    n = min(run.done for run in runs) + 1
-
-    def table(values: Iterable[FloatArray]) -> FloatArray:
-        return np.stack([value[:n] for value in values], axis=1)
-
-    best, paper = (table(both) for both in zip(*(run.evidences for run in runs), strict=True))
-    curves = {
-        "train_error": table(run.train_error for run in runs),
-        "loo_error": table(run.loo_error for run in runs),
-        "loo_error_std": np.zeros_like(paper),
-        "log_marginal_likelihood": best,
-        "log_marginal_likelihood_paper": paper,
-        "log_marginal_likelihood_std": np.zeros_like(paper),
-    }
-    if new is not None:
-        curves["validation_error"] = table(run.held_out_error for run in runs)
-    rows = RidgeRows(features, leaf, (y - offset)[:, None], None, False, np.array([offset]))
-    return LifetimePath(
-        np.concatenate([[0.0], sequence.times])[:n],
-        runs[0].n_cells[:n],
-        alphas[: len(runs)],
-        curves,
-        criterion,
-        complete,
-        np.full(n, "every cut"),
-        rows,
-    )
