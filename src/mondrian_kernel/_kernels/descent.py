@@ -60,7 +60,7 @@ def hinge_descent(cells, y, upper, a, w, bias, order, key, draws, n_passes, eps)
 
     Minimises ½‖w‖² - Σ a over 0 ≤ a_i ≤ upper_i, Σ a_i y_i = 0, where w = Σ a_i y_i φ_i. The
     equality belongs to the intercept and is met by the method of multipliers, one step a pass.
-    Rows that stay at a bound are put aside and looked at again at the end (Hsieh et al., 2008).
+    Rows that stay at a bound are put aside and checked again at the end (Hsieh et al., 2008).
 
     ``a`` (N,), ``w`` (C, 1) and ``bias`` (1,) are changed in place; a and w must agree on entry.
     ``order`` int32 holds the rows with upper > 0, permuted in place by the stream ``key`` from draw

@@ -1,8 +1,8 @@
 r"""Factors of ridge regression on nested cells, and the next k cuts as one low-rank update.
 
-The factor is primal, in cells, or dual, in rows. Both give the same four things about :math:`G =
-(\Phi\Phi^\top + \alpha I)^{-1}`, of which the primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top`
-with :math:`A = \Phi^\top\Phi + \alpha I`.
+A factor is primal, in cells, or dual, in rows. Both answer the same four questions about
+:math:`G = (\Phi\Phi^\top + \alpha I)^{-1}`. The primal one uses
+:math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi + \alpha I`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Primal:
         self._room = np.empty(0)
 
     def factor(self) -> None:
-        """Factor A as it stands."""
+        """Factor the present A."""
         from mondrian_kernel._kernels.every_cut import ridge
 
         m = self.nested.n_partitions
@@ -166,7 +166,7 @@ class Dual:
         self._room = np.empty(0)
 
     def factor(self) -> None:
-        """Factor ΦΦᵀ + αI as it stands."""
+        """Factor the present ΦΦᵀ + αI."""
         from mondrian_kernel._kernels.every_cut import ridge
 
         n, m = self.nested.cells.shape
@@ -238,9 +238,9 @@ def _cholesky(A: FloatArray) -> FloatArray:
 class CutBlock:
     """Low-rank update over k cuts: per column ``step`` β/d, pivot ``d`` and cells ``Y`` (C, 2k).
 
-    ``R`` (N, 2k) is Φ Y of the rows fitted, where that is known more exactly than by the product.
+    ``R`` (N, 2k) is Φ Y of the fitted rows, if it is known more exactly than by the product.
     ``coef`` are the weights before the cuts, on the cells after them: a new cell begins with the
-    weight of the cell it comes from, and Y takes it on.
+    weight of the cell it comes from, and Y changes it.
     """
 
     Y: FloatArray

@@ -96,7 +96,7 @@ class PredictiveVariance:
     def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n).
 
-        Two new rows share what their features share; what is missing to 1 is each row's own.
+        The shortfall of φᵀφ from 1 is independent between rows.
         """
         operator, alpha = self._operator, self._alpha
         squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
@@ -147,7 +147,7 @@ class PredictiveVariance:
         r"""Return ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``, from above.
 
         Each step takes its part off. At most :math:`\lVert r \rVert^2/\alpha` is left to take, with
-        r the residual: the end is where that is small beside the variance itself.
+        r the residual: it ends when that is small beside the variance itself.
         """
         rest = centred
 

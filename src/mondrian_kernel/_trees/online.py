@@ -94,7 +94,7 @@ class OnlineTrees:
         n_nodes) are their numbers, by default those of ``trees.cells``. ``stop`` (n_nodes,) is the
         time to which the clock of each leaf has run, by default the lifetime. With rungs, column,
         stop and seed of other online trees and their :meth:`freeze`, the result goes on as they
-        would.
+        would. There is room for ``room`` nodes at once.
         """
         rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
         if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):

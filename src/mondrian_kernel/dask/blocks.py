@@ -144,17 +144,17 @@ class Blocks:
         return blocks
 
     def map(
-        self,
-        function: Callable[..., Any],
-        *message: Any,
-        first: Sequence[Delayed | None] | None = None,
+        self, function: Callable[..., Any], *message: Any, each: Sequence[Any] | None = None
     ) -> list[Delayed]:
         """Delayed ``function(rows, *message)`` of each block; the message is sent once.
 
-        With ``first``, one argument for each block, it is ``function(rows, first, *message)``.
+        With ``each``, one argument for each block, it is ``function(rows, own, *message)``.
         """
-        once = [dask.delayed(message, traverse=False)] * self.n_blocks
-        return self._call(function, once, None if first is None else [[part] for part in first])
+        # One task a block, which reads it too where it can: its rows are gone with the task.
+        call, sent = dask.delayed(_call, pure=False), dask.delayed(message, traverse=False)
+        own = [()] * self.n_blocks if each is None else [(part,) for part in each]
+        blocks = zip(self._X, self._y, self._weight, own, strict=True)
+        return [call(function, x, y, w, self._scale, sent, *o) for x, y, w, o in blocks]
 
     def total(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *message: Any
@@ -167,26 +167,14 @@ class Blocks:
         order = np.argsort(numbers, kind="stable")
         begin = np.concatenate([[0], np.cumsum(self.summary.lengths)])
         pieces = np.split(numbers[order], np.searchsorted(numbers[order], begin[1:-1]))
-        wanted = [(piece - first,) for piece, first in zip(pieces, begin[:-1], strict=True)]
-        parts: list[Rows] = compute(self._call(_pick, wanted))
+        wanted = [piece - first for piece, first in zip(pieces, begin[:-1], strict=True)]
+        parts: list[Rows] = compute(self.map(_pick, each=wanted))
         back = np.argsort(order, kind="stable")
 
         def joined(arrays: Sequence[Any]) -> Any:
             return None if arrays[0] is None else np.concatenate(arrays)[back]
 
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
-
-    def _call(
-        self,
-        function: Callable[..., Any],
-        messages: Sequence[Any],
-        first: Sequence[list[Any]] | None = None,
-    ) -> list[Delayed]:
-        # One task a block, which reads it too where it can: its rows are gone with the task.
-        call = dask.delayed(_call, pure=False)
-        first = [[]] * self.n_blocks if first is None else first
-        blocks = zip(self._X, self._y, self._weight, messages, first, strict=True)
-        return [call(function, x, y, w, self._scale, m, *f) for x, y, w, m, f in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
@@ -251,7 +239,7 @@ def _call(
     weight: Any,
     scale: FloatArray | None,
     message: tuple[Any, ...],
-    *first: Any,
+    *own: Any,
 ) -> Any:
     x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
@@ -269,7 +257,7 @@ def _call(
     if scale is not None:
         X = np.divide(X, scale, order="C")
     del x  # what was read
-    return function(Rows(np.ascontiguousarray(X), Y, s), *first, *message)
+    return function(Rows(np.ascontiguousarray(X), Y, s), *own, *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:

@@ -74,7 +74,7 @@ class CellBlocks:
         return out
 
     def _map(self, function: Callable[..., Any], *message: Any) -> list[Any]:
-        return self._blocks.map(function, *message, first=[self._finder] * self._blocks.n_blocks)
+        return self._blocks.map(function, *message, each=[self._finder] * self._blocks.n_blocks)
 
 
 class Cuts(NamedTuple):

@@ -144,7 +144,7 @@ class BlockGrowth(Growth):
         """Send the cuts of a round to the blocks, and ask for the bounds of the new nodes."""
         rounds = [*self._rounds, cuts]
         if self._keep:
-            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, first=self._kept))
+            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, each=self._kept))
             self._kept, answers = [*kept], delayed_call(kept, _bounds_of)
         else:
             answers, self._rounds = self._rows.map(_bounds_after, self.n_trees, rounds), rounds

@@ -57,7 +57,7 @@ def lifetime_path(
     validation : tuple (X, y)
         Rows held out, collections as well; their error decides.
     lifetimes : array-like
-        The lifetimes to look at. They end where the trees no longer fit into memory.
+        Lifetimes to evaluate. They end where the trees no longer fit into memory.
     alphas : array-like or None, default=None
         Penalties; None for those of :func:`mondrian_kernel.lifetime_path`.
     n_estimators : int, default=350
