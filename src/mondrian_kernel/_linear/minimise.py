@@ -96,7 +96,7 @@ def minimise(
     if W0 is not None and dual0 is not None:
         raise ValueError("Start at W0 or at dual0, not at both.")
     if W0 is not None and loss == "hinge":
-        raise ValueError("Weights do not determine the dual of the hinge loss: start at dual0, not W0.")
+        raise ValueError("Weights do not fix the dual of the hinge loss: start at dual0, not W0.")
     if operator.centre or not np.all(operator.sample_weight == 1.0):
         raise ValueError("The operator must neither centre nor weigh its rows.")
     if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
