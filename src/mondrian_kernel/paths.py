@@ -24,12 +24,7 @@ from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._path.sgd_path import sgd_path
 from mondrian_kernel._settings import LARGEST_NUMBER
-from mondrian_kernel._trees.checks import (
-    check_magnitudes,
-    check_penalty,
-    check_rows,
-    draw_seed,
-)
+from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
@@ -187,10 +182,12 @@ def lifetime_path(
     seed = draw_seed(random_state)
     grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
     Y, weight = Y.copy(), None if weight is None else weight.copy()
-    how = criterion, held_out, solver, tol, seed, n_jobs, fit_intercept
+    learner = RidgeLearner(
+        Y, weight, grid, criterion, held_out, solver, tol, seed, n_jobs, fit_intercept
+    )
     return ridge_path(
         grown,
-        RidgeLearner(Y, weight, grid, *how),
+        learner,
         budget,
         max_lifetime=end,
         n_lifetimes=n_lifetimes,

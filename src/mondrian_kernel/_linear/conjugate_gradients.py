@@ -16,12 +16,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._settings import (
-    GRADIENT_STEPS,
-    GRADIENT_TOL,
-    NYSTROEM_NUMBERS,
-    NYSTROEM_ROWS,
-)
+from mondrian_kernel._settings import GRADIENT_STEPS, GRADIENT_TOL, NYSTROEM_NUMBERS, NYSTROEM_ROWS
 from mondrian_kernel._typing import FloatArray
 
 Product = Callable[[FloatArray], FloatArray]

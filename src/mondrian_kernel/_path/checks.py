@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
 from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array

@@ -174,12 +174,13 @@ class _RidgeSearch:
         """Return the path of some of the rows."""
         weight = None if self.weight is None else self.weight[some]
         X, Y, weight = join_copies(self.rows[some], self.Y[some], weight)
-        how = self.criterion, self.held_out, self.solver, CHOICE_TOL, self.seed, self.n_jobs
+        how = self.criterion, self.held_out, self.solver
+        learner = RidgeLearner(Y, weight, alphas, *how, CHOICE_TOL, self.seed, self.n_jobs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is good enough to choose by
             return ridge_path(
                 Growth(X, n_trees, self.seed, self.n_jobs),
-                RidgeLearner(Y, weight, alphas, *how),
+                learner,
                 cell_budget(X.shape, n_trees),
                 n_lifetimes=SAMPLE_LIFETIMES,
                 lifetimes=lifetimes,

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel._model.columns import column_scale, rounded
 from mondrian_kernel._settings import LARGEST_NUMBER
-from mondrian_kernel._trees.checks import (
-    check_magnitudes,
-    check_weight_range,
-    naming,
-    refuse_dates,
-)
+from mondrian_kernel._trees.checks import check_magnitudes, check_weight_range, naming, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
 from mondrian_kernel.dask.inputs import Recipe, beside, parts_of

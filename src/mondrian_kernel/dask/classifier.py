@@ -22,12 +22,7 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import choose_loss_width
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import (
-    CLASS_SAMPLE_ROWS,
-    CLASSIFIER_TOL,
-    LBFGS_MEMORY,
-    LBFGS_STEPS,
-)
+from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
