@@ -9,11 +9,10 @@ from sklearn.linear_model import Ridge
 
 from experiments import drawing
 from experiments.claims import Claim
-from experiments.cpu_data import Split
+from experiments.cpu_data import FloatArray, Split
 from experiments.drawing import COLOUR
 from experiments.schemes import Tick
 from mondrian_kernel import MondrianFeatures, MondrianForestRegressor
-from mondrian_kernel._typing import FloatArray
 
 NEEDS_CPU_DATA = True
 _TREES, _DELTA2 = 50, 1e-4

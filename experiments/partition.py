@@ -12,10 +12,10 @@ from scipy import stats
 
 from experiments import drawing
 from experiments.claims import Claim
+from experiments.cpu_data import FloatArray
 from experiments.drawing import COLOUR
 from experiments.schemes import Tick
 from mondrian_kernel import MondrianPartition
-from mondrian_kernel._typing import FloatArray
 
 NEEDS_CPU_DATA = False
 _LIFETIME, _LATER = 1.0, 4.0

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge, SGDRegressor
 
 from experiments import drawing
 from experiments.claims import Claim
-from experiments.cpu_data import Split
+from experiments.cpu_data import FloatArray, Split
 from experiments.drawing import COLOUR, LABEL, MARKER
 from experiments.schemes import Tick, make_features
 from mondrian_kernel import (
@@ -23,7 +23,6 @@ from mondrian_kernel import (
     lifetime_path,
     sgd_path,
 )
-from mondrian_kernel._typing import FloatArray
 
 Trace = dict[str, list[float]]
 """CPU ``seconds`` passed, ``lifetime`` evaluated and ``error`` found, in the order of time."""
