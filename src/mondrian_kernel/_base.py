@@ -36,6 +36,7 @@ from mondrian_kernel._trees.checks import (
     refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._wider import with_columns
 from mondrian_kernel.encoder import (
     TableEncoder,
     encode_columns,
@@ -155,7 +156,8 @@ class MondrianEstimator(BaseEstimator):
         return self._fitted()
 
     def _fitted(self) -> FittedModel:
-        check_is_fitted(self)
+        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
+            check_is_fitted(self)
         return self._model
 
     @property
@@ -213,13 +215,13 @@ class MondrianEstimator(BaseEstimator):
     def _check_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any
     ) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        """Validate the rows, targets and weights of a fit; copy what will be kept."""
+        """Validate the rows, targets and weights of a fit, and leave out rows of weight 0."""
         check_budget(self.max_cells, self.n_estimators)
         rows, targets = self._first_rows(X, y, least=1.0 / LARGEST_NUMBER, **options)
         weight = check_weights(sample_weight, rows)
         if self._penalised and not isinstance(self.alpha, str):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
-        return with_weight(rows, targets.copy(), None if weight is None else weight.copy())
+        return with_weight(rows, targets, weight)
 
     def _first_rows(
         self, X: Any, y: ArrayLike, *, least: float, listed: bool = False, **options: Any
@@ -298,7 +300,7 @@ class MondrianEstimator(BaseEstimator):
         A plain array is only checked for its values: scikit-learn's own checks take longer than
         the prediction of one row.
         """
-        check_is_fitted(self)
+        self._fitted()
         if self._is_plain(X):
             return X  # type: ignore[return-value]
         rows = self._encoded(X)
@@ -404,6 +406,15 @@ class MondrianEstimator(BaseEstimator):
                 self._model = self._present(stream)  # the old record is a view of moved arrays
             raise
         self.path_ = getattr(self, "path_", None)
+
+    def _add_columns(self, n_more: int) -> None:
+        """Let a stream continue with further columns, in which all rows so far are 0."""
+        assert self._stream is not None
+        assert self._encoder is not None
+        self._stream = with_columns(self._stream, n_more)
+        self._model = self._present(self._stream)
+        self.n_features_in_ += n_more
+        learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
 
     def _present(self, stream: Stream | ExactStream) -> FittedModel:
         """Return the record of a stream, with what a fit before it has fixed."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import WidthMixture
 from mondrian_kernel._typing import FloatArray
@@ -144,9 +144,13 @@ class UncertainRegressor(MondrianEstimator):
         if model.spread is not None:
             return *model.scores_and_scale(rows, self.n_jobs), model.spread
         # A stream: its posterior deviation, and its last errors or those of rows left out.
+        mean = model.scores(rows, self.n_jobs)
+        if self._stream is not None and self._stream.n_rows == 1:
+            unknown = unknown_spread(model.levels.n_features, model.intercept[None])
+            return mean, np.tile(unknown.far, (mean.shape[0], 1)), unknown
         bars = self._error_bars()
         std = bars.std(model.features(rows, self.n_jobs), model)
-        return model.scores(rows, self.n_jobs), std, bars.spread(model.signal)
+        return mean, std, bars.spread(model.signal)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draw targets at rows from the joint predictive distribution.

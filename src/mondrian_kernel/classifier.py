@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,12 +21,14 @@ from mondrian_kernel._linear.classes import (
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
 from mondrian_kernel._linear.minimise import minimise
-from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._model.class_fit import fit_classes
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.kernel_fit import fit_kernel
-from mondrian_kernel._model.link import fit_link, log_odds
+from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.ridge_model import fitted_operator
+from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
@@ -36,6 +37,7 @@ from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._wider import with_class
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
@@ -74,7 +76,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         :class:`sklearn.linear_model.LogisticRegression`; or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
         Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 300. Where one lifetime is used it takes 1000, or as many as 150 million triples of
+        100 and 200. Where one lifetime is used it takes 1000, or as many as 150 million triples of
         a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
         stream without a fit has 100.
     loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"
@@ -183,7 +185,18 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if learnt:
             rows, column, weight = in_fixed_order(rows, labels[:, None], weight)
             labels = column[:, 0]
-            model = self._fit_scores(rows, labels, classes.size, weight, seed, metric, stages)
+            model = fit_classes(
+                rows,
+                labels,
+                classes.size,
+                weight,
+                seed,
+                metric,
+                n_estimators=self.n_estimators,
+                max_cells=self.max_cells,
+                n_jobs=self.n_jobs,
+                stages=stages,
+            )
         else:
             if weight is None:
                 weight = np.ones(labels.size)
@@ -191,34 +204,6 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._set_fitted(model, path)
         self.classes_ = classes
         return self
-
-    def _fit_scores(
-        self,
-        rows: FloatArray,
-        labels: NDArray[np.intp],
-        n_classes: int,
-        weight: FloatArray | None,
-        seed: int,
-        metric: Metric,
-        stages: Stages,
-    ) -> FittedModel:
-        """Return a regression of ±1 and the link of its scores to log-odds."""
-        fit = fit_kernel(
-            rows,
-            encode(labels, n_classes, "squared"),
-            weight,
-            seed,
-            metric,
-            n_estimators=self.n_estimators,
-            max_cells=self.max_cells,
-            n_jobs=self.n_jobs,
-            stages=stages,
-        )
-        s = np.ones(labels.size) if weight is None else weight
-        link = fit_link(fit.predictions, labels[fit.rows], s[fit.rows], n_classes)
-        P = probabilities(log_odds(fit.predictions, link))
-        own = np.sort(P[np.arange(fit.rows.size), labels[fit.rows]]) if fit.rows.size else None
-        return replace(fit.model, link=link, calibration=own, signal=np.empty(0))
 
     def _fit_loss(
         self,
@@ -311,6 +296,13 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._learn(rows, encode(labels, known.size, self._stream_loss), weight)
         self.classes_ = known
         return self
+
+    def _add_class(self) -> None:
+        """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
+        assert isinstance(self._stream, Stream)
+        self._stream = with_class(self._stream)
+        self._model = self._present(self._stream)
+        self.classes_ = np.arange(self.classes_.size + 1)
 
     def _blank_learner(self, n_outputs: int) -> Filter:
         return Filter(n_outputs, self._stream_loss, self._stream_alpha)
@@ -411,10 +403,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if calibration is None:
             raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
         P = self.predict_proba(X)
-        n = calibration.size
-        allowed = int(np.floor((1.0 - coverage) * (n + 1)))  # rows held out that may be missed
-        threshold = calibration[allowed - 1] if allowed >= 1 else 0.0
-        member: NDArray[np.bool_] = np.maximum(threshold, 0.0) <= P
+        own, weight = calibration.T
+        unlikely = upper_quantile(1.0 - own[:, None], weight, coverage)
+        member: NDArray[np.bool_] = unlikely >= 1.0 - P
         member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
         return member
 

@@ -78,7 +78,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         with one lifetime: if that is "auto", it is chosen on the path.
     n_estimators : int or "auto", default="auto"
         Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 300. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
+        100 and 200. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
         1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides on the lifetime path. "loo" is the leave-one-out error; above 2000 rows, where
@@ -173,7 +173,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights. A row of weight 2 counts as two, one of weight 0 is left out. Error bars take
-            weights as counts of rows: scale shares to a mean of 1 first.
+            weights that sum to less than the number of rows as shares.
 
         Returns
         -------

@@ -18,14 +18,14 @@ X = rng.normal(size=(200, 3))
 Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(200, 2))
 NEW = rng.normal(size=(20, 3))
 METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
-NONE = np.empty(0)
+NONE, ONE = np.empty(0), np.ones(3)
 
 
 def blank(smooth, landmarks=X):
     shape = (landmarks.shape[0], 2)
     if smooth:
-        return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE)
-    return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.0, METRIC.lifetimes, METRIC.shares)
+        return Trend(ONE, landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE)
+    return Trend(ONE, landmarks, np.zeros(shape), np.zeros(2), 1.0, METRIC.lifetimes, METRIC.shares)
 
 
 def test_kernels():
@@ -70,7 +70,7 @@ def test_error_from_sums_is_the_error_of_predictions():
 def test_fit_trend_holds_rows_out():
     """The columns of the second result are the fits without each fold, at the same penalty."""
     folds = draw_folds(200, 1)
-    trend, at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, seed=1)
+    trend, at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, [ONE], seed=1)
     assert_allclose(at_rows[:, 0], trend(X))
     changed = Y.copy()
     changed[folds.of_row == 3] += 100.0  # not seen by the fit without fold 3, at the same penalty
@@ -86,16 +86,30 @@ def test_fit_trend_holds_rows_out():
 
 def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
     y = np.sin(X[:, :1]) * np.cos(X[:, 1:2])
-    trend, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    trend, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
     exact = KernelRidge(alpha=1e-3, kernel="laplacian", gamma=0.4).fit(X, y - y.mean())
     truth = np.sin(NEW[:, :1]) * np.cos(NEW[:, 1:2])
     ours = np.mean((trend(NEW) - truth) ** 2)
     assert ours < np.mean((exact.predict(NEW) + y.mean() - truth) ** 2)
 
 
-@pytest.mark.parametrize("name", ["landmarks", "coef", "intercept", "lifetimes", "shares"])
+def test_columns_as_alike_as_the_function_wants():
+    """The factors that undo a wrong scale are chosen, and predictions know of them."""
+    y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
+    wrong = np.array([10.0, 0.1, 1.0])
+    rows, factors = X * wrong, [ONE, 1 / wrong]
+    trend, at_rows = fit_trend(rows, y, np.ones(200), draw_folds(200, 0), METRIC, factors, seed=0)
+    assert_allclose(trend.factor, 1 / wrong)
+    alone, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    assert_allclose(trend(NEW * wrong), alone(NEW), atol=1e-6)
+    assert_allclose(at_rows[:, 0], alone(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["factor", "landmarks", "coef", "intercept", "lifetimes", "shares"]
+)
 def test_impossible_trends_are_refused(name):
-    trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
     trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
     trend.check(3, 2)
     bad = getattr(trend, name).copy()

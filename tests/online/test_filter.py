@@ -191,7 +191,9 @@ def test_errors_of_late_rows_are_kept():
     assert_array_equal(learner.standard_errors(), [[0.0]])
     learn(learner, cells[:1], 1, y[:1], np.ones(1))
     assert_array_equal(learner.standard_errors(), [[0.0]])
-    learn(learner, cells[1:], 1, y[1:], np.ones(2999))
+    learn(learner, cells[1:3], 1, y[1:3], np.ones(2))  # the first row only sets the intercept
+    assert_allclose(learner.signal(), (learner.recent[1:3] ** 2).mean(axis=0))
+    learn(learner, cells[3:], 1, y[3:], np.ones(2997))
     errors = learner.standard_errors()
     assert errors.shape == (RECENT_ROWS, 1)
     assert_allclose(learner.signal(), (errors**2).mean(axis=0))

@@ -274,6 +274,18 @@ def test_several_outputs():
         assert_allclose(two.predict(NEW), np.stack([one.predict(NEW), -one.predict(NEW)], axis=1))
 
 
+@pytest.mark.parametrize("name", ["regressor", "exact regressor"])
+@pytest.mark.parametrize("y", [5.0, 0.0])
+def test_one_row_says_nothing_of_the_errors(name, y):
+    """The bars are those of a fit: as wide as y itself, or 1."""
+    model = clone(MODELS[name]).partial_fit(X[:1], [y])
+    mean, std = model.predict([X[0], [1e6] * 3], return_std=True)
+    assert_allclose(mean, y)
+    fitted = clone(MODELS[name]).fit(X[:1], [y])
+    assert_allclose(std, fitted.predict(X[:1], return_std=True)[1][0])
+    assert (np.diff(model.predict_interval(NEW)) > 2 * std[0]).all()
+
+
 def test_names_of_columns_are_kept(model):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["u", "v", "w"])

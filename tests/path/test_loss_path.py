@@ -78,6 +78,15 @@ def test_given_lifetimes_are_looked_at_and_the_alpha_moves_as_far_as_it_helps():
     assert seen[0] < path.best_index[1] < seen[-1]
 
 
+def test_a_smaller_alpha_must_save_more_than_a_little():
+    """Of two penalties that do about as well the larger one is kept: its fits are faster."""
+    alphas = np.geomspace(0.05, 0.1, 9)
+    path = loss_path(X, LABELS, 4, "log_loss", n_estimators=20, lifetimes=[2.0], alphas=alphas)
+    losses = path.validation_loss[0]
+    assert 0.98 * losses[-1] < losses[-2] < losses[-1]
+    assert_array_equal(np.isfinite(losses), np.arange(9) >= 7)
+
+
 def test_callback_and_threads():
     seen = []
     one = loss_path(

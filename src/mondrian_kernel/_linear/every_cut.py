@@ -336,7 +336,8 @@ def row_tree(cells: IntArray) -> RowTree:
         i, j = pairs[begin : begin + 4096].T
         distance[begin : begin + 4096] = (cells[i] != cells[j]).sum(axis=1)
     # Edges of weight 0 are no edges to scipy; equal rows must stay connected.
-    graph = coo_array((distance + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    i, j = pairs.T.astype(np.int32)  # SciPy 1.11 takes no others
+    graph = coo_array((distance + 1.0, (i, j)), shape=(n, n)).tocsr()
     visit, parent = breadth_first_order(minimum_spanning_tree(graph), 0, directed=False)
     parent = np.where(parent < 0, -1, parent).astype(np.int32)
     differ = cells != cells[parent]

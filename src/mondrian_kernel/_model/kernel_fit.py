@@ -43,7 +43,8 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.checks import check_budget, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,18 +111,15 @@ def fit_kernel(
     std = np.where(std > 0, std, 1.0)
     standard = (Y - mean) / std
     folds = draw_folds(rows.shape[0], seed)
-    metric = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
+    metric, factors = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
+    trend, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
     stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
-    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
-    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
-    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
-    operator = LevelOperator(trees, leaf, levels, s, centre=False, n_jobs=n_jobs)
-    stages.done(f"{n_trees} trees grown")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     K, n_fits = Y.shape[1], folds.n_folds + 1
@@ -150,6 +148,22 @@ def fit_kernel(
     return KernelFit(model, operator, folds.held_out, std * predictions + mean)
 
 
+def grow_levels(
+    T: FloatArray,
+    weight: FloatArray,
+    seed: int,
+    n_estimators: int | str,
+    max_cells: int | None,
+    n_jobs: int | None,
+) -> tuple[Trees, Levels, IntArray, LevelOperator]:
+    """Return trees, their cells at the planned lifetimes, the leaves of rows, and products."""
+    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
+    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
+    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
+    operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
+    return trees, levels, leaf, operator
+
+
 def choose_metric(
     rows: FloatArray,
     Y: FloatArray,
@@ -158,32 +172,33 @@ def choose_metric(
     metric: Metric,
     seed: int,
     n_jobs: int | None,
-) -> Metric:
+) -> tuple[Metric, list[FloatArray]]:
     """Return the metric, or one with columns more alike, whichever has the lower error.
 
     Relevances are learnt from small samples. Where rows are many, columns matter that a small
     sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
+    The trend chooses for itself: also returned are the factors of the columns that lead from the
+    metric to each of the metrics.
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
-        return metric
+        return metric, [np.ones(rows.shape[1])]
     if rows.shape[0] > METRIC_ROWS:
         some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
         rows, Y, weight = rows[some], Y[some], weight[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
     weights = np.repeat([np.exp(METRIC_NOISE)], LEVEL_COUNT, axis=0)
 
     def error(candidate: Metric) -> float:
         T = candidate.columns(rows)
-        lifetimes, _ = plan_trees(T, seed, METRIC_TREES, None)
-        trees, leaf = grow_trees(T, float(lifetimes[-1]), METRIC_TREES, seed, None, n_jobs)
-        levels = Levels.of(trees, lifetimes, np.ones(lifetimes.size))
-        operator = LevelOperator(trees, leaf, levels, weight, centre=False, n_jobs=n_jobs)
+        operator = grow_levels(T, weight, seed, METRIC_TREES, None, n_jobs)[-1]
         rest = fit_folds(operator, by_fold, folds, weights)
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
 
-    return min((metric.shrunk(power) for power in METRIC_POWERS), key=error)
+    metrics = [metric.shrunk(power) for power in METRIC_POWERS]
+    best = min(metrics, key=error)
+    return best, [each.columns.relevance / best.columns.relevance for each in metrics]
 
 
 def _choose_weights(
@@ -196,7 +211,7 @@ def _choose_weights(
     if n_rows > most:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
         operator, by_fold = operator.take(some), by_fold[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     return choose_level_weights(operator, by_fold, folds, n_levels)
 
 

@@ -11,10 +11,11 @@ ridge regression.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.spatial.distance import cdist
 
@@ -25,6 +26,7 @@ from mondrian_kernel._settings import (
     TREND_ALPHAS,
     TREND_BLOCK,
     TREND_LANDMARKS,
+    TREND_ROWS,
     TREND_SAMPLE_LANDMARKS,
     TREND_SAMPLE_ROWS,
     TREND_SCALES,
@@ -39,12 +41,15 @@ class Trend:
 
     The kernel is :math:`\sum_l w_l \exp(-\lambda_l \lVert x - z \rVert_1)`, as of the trees, or
     without lifetimes the smooth Matérn kernel :math:`(1 + r) e^{-r}`,
-    :math:`r = \lVert x - z \rVert_2 / width`.
+    :math:`r = \lVert x - z \rVert_2 / width`. Smooth functions may want columns more alike than the
+    trees do, so rows are multiplied by a factor for each column first.
 
     Attributes
     ----------
+    factor : ndarray of shape (D,)
+        Factors of the columns.
     landmarks : ndarray of shape (m, D)
-        Landmarks z.
+        Landmarks z, with the factors in them.
     coef : ndarray of shape (m, K)
         Coefficients c.
     intercept : ndarray of shape (K,)
@@ -56,6 +61,7 @@ class Trend:
         lifetime is four times the one before.
     """
 
+    factor: FloatArray
     landmarks: FloatArray
     coef: FloatArray
     intercept: FloatArray
@@ -65,11 +71,15 @@ class Trend:
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the trend of rows (n, D), of shape (n, K)."""
-        parts = [self.kernel(block) @ self.coef for block in _blocks(rows)]
+        parts = [self.kernel(block) @ self.coef for block in _blocks(rows * self.factor)]
         return np.concatenate(parts) + self.intercept
 
+    def around(self, rows: FloatArray) -> Trend:
+        """Return the trend with other rows as its landmarks."""
+        return replace(self, landmarks=rows * self.factor)
+
     def kernel(self, rows: FloatArray) -> FloatArray:
-        """Return the kernel between rows and landmarks, (n, m)."""
+        """Return the kernel between rows, with the factors in them, and landmarks, (n, m)."""
         if self.lifetimes.size == 0:
             Z = self.landmarks
             square = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * rows @ Z.T
@@ -89,13 +99,29 @@ class Trend:
             laplace += share * E
         return laplace
 
+    def features(self, rows: FloatArray, L: FloatArray) -> NDArray[np.float32]:
+        """Return L⁻¹ k(x, Z) of rows, and last 1, (n, m + 1)."""
+        B = np.ones((rows.shape[0], self.landmarks.shape[0] + 1), np.float32)
+        for begin in range(0, rows.shape[0], TREND_BLOCK):
+            K = self.kernel(rows[begin : begin + TREND_BLOCK] * self.factor)
+            half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
+            B[begin : begin + TREND_BLOCK, :-1] = half.T
+        return B
+
     def check(self, n_columns: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
-        shapes = (self.landmarks.shape, self.coef.shape, self.intercept.shape, self.shares.shape)
-        if shapes != ((m, n_columns), (m, n_outputs), (n_outputs,), self.lifetimes.shape):
-            raise ValueError(f"The arrays of the trend have shapes {shapes}.")
-        for name in ("landmarks", "coef", "intercept", "lifetimes", "shares"):
+        wanted = {
+            "factor": (n_columns,),
+            "landmarks": (m, n_columns),
+            "coef": (m, n_outputs),
+            "intercept": (n_outputs,),
+            "lifetimes": self.shares.shape,
+            "shares": self.lifetimes.shape,
+        }
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} of the trend has shape {getattr(self, name).shape}.")
             values = getattr(self, name)
             if values.dtype != np.float64 or not np.isfinite(values).all():
                 raise ValueError(f"{name} of the trend is not finite, or of another type.")
@@ -114,6 +140,7 @@ def fit_trend(
     weight: FloatArray,
     folds: Folds,
     metric: Metric,
+    factors: Sequence[FloatArray],
     seed: int,
 ) -> tuple[Trend, FloatArray]:
     """Choose the kernel of a trend and fit it.
@@ -130,6 +157,8 @@ def fit_trend(
         Rows held out.
     metric : Metric
         Lifetimes and shares of the Laplace kernel.
+    factors : sequence of ndarrays of shape (D,)
+        Factors of the columns to choose from.
     seed : int
         Seed of the landmarks.
 
@@ -142,9 +171,10 @@ def fit_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     sample = order[:TREND_SAMPLE_ROWS]
-    blank = _choose_kernel(rows[sample], Y[sample], weight[sample], metric, seed)
-    blank = replace(blank, landmarks=rows[np.sort(order[:TREND_LANDMARKS])])
-    fit = _Ridge(blank, rows, Y, weight, folds)
+    blank = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
+    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
+    some = np.sort(order[:TREND_ROWS])
+    fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
     alpha = min(TREND_ALPHAS, key=fit.error)
     trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
@@ -153,19 +183,29 @@ def fit_trend(
     return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
 
 
-def _choose_kernel(
-    rows: FloatArray, Y: FloatArray, weight: FloatArray, metric: Metric, seed: int
+def choose_kernel(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    metric: Metric,
+    factors: Sequence[FloatArray],
+    seed: int,
 ) -> Trend:
     """Return the kernel with the least error on some rows, with few landmarks."""
     folds = draw_folds(rows.shape[0], seed)
     none, K = np.empty(0), Y.shape[1]
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    spread = float(cdist(some[:300], some[:300]).mean()) or 1.0
-    coef, intercept = np.empty((some.shape[0], K)), np.zeros(K)
-    kernels = [Trend(some, coef, intercept, spread / c, none, none) for c in TREND_SMOOTH_SCALES]
-    kernels += [
-        Trend(some, coef, intercept, 1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES
-    ]
+    coef, intercept, kernels = np.empty((some.shape[0], K)), np.zeros(K), []
+    for factor in factors:
+        own = some * factor
+        spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
+        kernels += [
+            Trend(factor, own, coef, intercept, spread / c, none, none) for c in TREND_SMOOTH_SCALES
+        ]
+        kernels += [
+            Trend(factor, own, coef, intercept, 1.0, c * metric.lifetimes, metric.shares)
+            for c in TREND_SCALES
+        ]
     if folds.n_folds == 0:
         return kernels[-1]
 
@@ -174,6 +214,14 @@ def _choose_kernel(
         return min(fit.error(alpha) for alpha in TREND_ALPHAS[1:])
 
     return min(kernels, key=error)
+
+
+def landmark_factor(kernel: Trend) -> FloatArray:
+    """Return L with L Lᵀ the kernel between landmarks."""
+    inner = kernel.kernel(kernel.landmarks)
+    inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
+    L: FloatArray = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    return L
 
 
 class _Ridge:
@@ -185,11 +233,9 @@ class _Ridge:
     def __init__(
         self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
     ) -> None:
-        inner = kernel.kernel(kernel.landmarks)
-        m = inner.shape[0]
-        inner.flat[:: m + 1] += LANDMARK_JITTER
         self.kernel, self.folds = kernel, folds
-        self.L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        self.L = landmark_factor(kernel)
+        m = self.L.shape[0]
         n_parts = folds.n_folds + 1
         self.gram, self.cross = np.zeros((n_parts, m, m)), np.zeros((n_parts, m, Y.shape[1]))
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
@@ -198,7 +244,7 @@ class _Ridge:
             own = np.flatnonzero(folds.of_row == fold)
             for begin in range(0, own.size, TREND_BLOCK):
                 some = own[begin : begin + TREND_BLOCK]
-                k, s, y = kernel.kernel(rows[some]), weight[some], Y[some]
+                k, s, y = kernel.kernel(rows[some] * kernel.factor), weight[some], Y[some]
                 k *= np.sqrt(s)[:, None]
                 self.gram[fold] += linalg.blas.dsyrk(1.0, k.T)
                 k *= np.sqrt(s)[:, None]

@@ -275,6 +275,20 @@ class OnlineTrees:
         frozen = Trees(lifetime, *nodes)
         return OnlineTrees.from_trees(frozen, self.seed, self.rungs[:-1], column, stop)
 
+    def widened(self, n_more: int) -> OnlineTrees:
+        """Return the trees with further columns, in which all rows so far are 0.
+
+        Such columns add nothing to the sides of a box, so these are trees as sampled on rows that
+        had the columns from the beginning. No memory is shared.
+        """
+        trees = self.freeze()
+        zeros = np.zeros((trees.time.size, n_more))
+        nodes = trees.nodes._replace(
+            lower=np.hstack([trees.lower, zeros]), upper=np.hstack([trees.upper, zeros])
+        )
+        wider = Trees(self.lifetime, *nodes)
+        return OnlineTrees.from_trees(wider, self.seed, self.rungs, self.column, self.stop)
+
     @property
     def stop(self) -> FloatArray:
         """Time to which the clock of each leaf has run, shape (n_nodes,): a view."""

@@ -30,16 +30,20 @@ def path(args: Namespace, console: Console) -> None:
     if args.plot is not None and Path(args.plot).suffix.lower() not in _PICTURES:
         raise ValueError(f"{args.plot}: a picture is a file {', '.join(_PICTURES)}.")
     check_output(args.plot, keep=[args.data])
-    console.progress.stage(f"reading {args.data}")
+    console.progress.stage("reading the table")
     table = read_table(args.data, args.decimal)
     choices = choices_from(args, table)
     console.progress.stage("following the path")
+    if table.n_rows > args.max_rows:
+        sample = f"a random sample of {args.max_rows} of {table.n_rows} rows is used"
+        console.note(f"{sample}; change it with --max-rows.")
     found = _follow_path(table, choices, args, console)
     if not found.complete:
         console.note(f"stopped: this is the path up to lifetime {found.lifetimes[-1]:.4g}.")
     rows = _path_rows(found)
     result: dict[str, Any] = {
         "task": choices.task,
+        "rows": min(table.n_rows, args.max_rows),
         "best_lifetime": found.best_lifetime,
         "best_alpha": found.best_alpha,
         "complete": found.complete,

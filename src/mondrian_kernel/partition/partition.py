@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.partition.box_tree import (
     BoxTree,
@@ -311,7 +312,8 @@ class MondrianPartition(BoxTree):
 
 def _check_lifetime(lifetime: float) -> float:
     """Lifetime as a float that is at least 0."""
-    value = float(lifetime)
+    with naming("lifetime"):
+        value = float(lifetime)
     if not value >= 0.0:
         raise ValueError(f"lifetime must be a number >= 0, got {lifetime!r}")
     return value
