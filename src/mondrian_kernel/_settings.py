@@ -40,7 +40,6 @@ OPERATOR_SHARES = 4
 RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
 RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache
 RUN_SHARES = 4  # sums over so many shares of the runs are added in order, whatever the threads
-GRAM_GROUPS = 8  # the same for groups of trees whose values differ
 PANEL_NUMBERS = 2**24  # numbers held at once for a block of columns, 128 MB
 KERNEL_ROWS = 256  # rows of a kernel matrix changed at once; the matrix may fill the memory
 
@@ -62,8 +61,7 @@ KRYLOV_STEPS = 1000  # most steps; a warning says where they were too few
 KRYLOV_BLOCK = 32  # vectors of the basis that are added to the solutions at once
 SINGLE_PRECISION_TOL = 1e-5  # tolerance from which on the basis is kept in single precision
 LOG_PIECE = 1.2  # length in ln s of a piece of the integral; eight nodes leave only rounding
-PROBE_EXACT_ROWS = 500  # up to so many rows diagonals are exact, from each unit vector
-UNIT_VECTORS_AT_ONCE = 64
+PROBE_EXACT_ROWS = 500  # up to so many rows diagonals are exact, from dense factors
 PROBE_NUMBERS = 8000  # random vectors times rows; between the two bounds below
 PROBES_LEAST, PROBES_MOST = 2, 16
 PROBE_BIN = 32  # rows whose noisy diagonals are smoothed together

@@ -13,7 +13,7 @@ from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.mixture import WidthMixture
+from mondrian_kernel._path.posterior import WidthMixture
 from mondrian_kernel._typing import FloatArray
 
 

@@ -20,7 +20,7 @@ from mondrian_kernel._linear.classes import (
     weigh_classes,
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.class_fit import fit_classes
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows

@@ -27,8 +27,12 @@ from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_copies
 from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
-from mondrian_kernel._path.mixture import WidthMixture
-from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
+from mondrian_kernel._path.posterior import (
+    LifetimePosterior,
+    WidthMixture,
+    likely_widths,
+    width_posterior,
+)
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed

@@ -22,7 +22,6 @@ CELLS = [
 FEW = ["--target", "price", "--trees", "3", "--quiet"]
 WORDS = [
     ["demo", "--seed", "-1"], ["demo", "--report", "."], ["demo", "--jobs", "x"], ["demo", "--no"],
-    ["reproduce", "nothing"], ["reproduce", "--seed", "1.5"], ["reproduce", "--out"],
     ["fit", "TABLE"], ["fit", "TABLE", "--target", "nothing"], ["fit", "TABLE", "--target", ""],
     ["fit", "nowhere", *FEW], ["fit", ".", *FEW], ["fit", "MODEL", *FEW], ["fit", os.devnull, *FEW],
     ["fit", "TABLE", *FEW, "--drop", "nothing"],

@@ -29,9 +29,9 @@ def seen(monkeypatch):
     """What paths were asked for."""
     calls, ridge_path = [], module.ridge_path
 
-    def spy(growth, Y, weight, **options):
-        calls.append((growth, Y, weight, options))
-        return ridge_path(growth, Y, weight, **options)
+    def spy(growth, learner, *budget, **options):
+        calls.append(learner)
+        return ridge_path(growth, learner, *budget, **options)
 
     monkeypatch.setattr(module, "ridge_path", spy)
     return calls
@@ -42,11 +42,11 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
     monkeypatch.setattr(module, "EXACT_ROWS", 10)
     choose_width(rows, Y, None, 0, lifetime="auto", alpha="auto", **OPTIONS)
-    for _, fitted, weight, options in seen:
-        held_out = options["held_out"][1]
-        assert weight.sum() + len(held_out) == 200
-        assert np.isin(held_out, fitted).any()
-        assert len(fitted) <= 40
+    for learner in seen:
+        held_out = learner.held_out[1]
+        assert learner.weight.sum() + len(held_out) == 200
+        assert np.isin(held_out, learner.Y).any()
+        assert len(learner.Y) <= 40
 
 
 @pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
@@ -62,10 +62,10 @@ def test_only_errors_have_slack(criterion, slack, monkeypatch):
 def test_copies_are_left_out_together_where_rows_are_few(seen):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     choose_width(rows, rows[:, :1], None, 0, lifetime="auto", alpha="auto", **OPTIONS)
-    for _, fitted, weight, options in seen:
-        assert options["held_out"] is None
-        assert len(fitted) == 40
-        assert_array_equal(weight, 5.0)
+    for learner in seen:
+        assert learner.held_out is None
+        assert len(learner.Y) == 40
+        assert_array_equal(learner.weight, 5.0)
 
 
 @pytest.mark.parametrize(("slack", "best"), [(0.0, 2), (0.03, 2), (0.05, 1), (0.6, 0)])

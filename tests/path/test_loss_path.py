@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianFeatures
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, value
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._path import loss_path as module
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.forest_path import forest_path, loo_predictions

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
 from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array
@@ -141,14 +137,8 @@ def join_equal(
 ) -> tuple[NDArray[np.intp], FloatArray]:
     """Find rows that differ in themselves or in their targets, in a fixed order.
 
-    A row of weight 2 is as good as two equal ones then, and equal rows are left out together.
-
-    Returns
-    -------
-    first : ndarray of int
-        One row of each set of equal ones.
-    weight : ndarray like ``first``
-        Sum of their weights.
+    Returns one row of each set of equal ones, and the sum of their weights. A row of weight 2 is as
+    good as two equal ones then, and equal rows are left out together.
     """
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     order = np.lexsort([*targets.T, *rows.T])

@@ -197,16 +197,6 @@ def _demo(command: argparse.ArgumentParser) -> None:
     command.add_argument("--report", default="mondrian-demo.html", metavar="FILE", help=report)
 
 
-def _reproduce(command: argparse.ArgumentParser) -> None:
-    names = "experiments, by default all"
-    command.add_argument("names", nargs="*", default=["all"], metavar="NAME", help=names)
-    data = "folder of the data sets, for experiments on real data"
-    command.add_argument("--data", metavar="DIR", help=data)
-    command.add_argument("--quick", action="store_true", help="small versions, in minutes")
-    out = "where to write results (reproduced)"
-    command.add_argument("--out", default="reproduced", metavar="DIR", help=out)
-
-
 def _whole(least: int) -> Callable[[str], int]:
     def whole_number(text: str) -> int:
         number = int(text)
@@ -293,7 +283,7 @@ examples:
   mondrian-kernel path houses.csv --target price
   mondrian-kernel path houses.csv --target price --plot path.svg""",
         _path,
-        "path_reproduce",
+        "path",
         "seed jobs",
     ),
     "update": (
@@ -323,17 +313,5 @@ examples:
         _inspect,
         "fit_update_inspect",
         "",
-    ),
-    "reproduce": (
-        "run the experiments of the paper",
-        """\
-Run the experiments of the paper and compare its claims with the results.
-
-examples:
-  mondrian-kernel reproduce --quick
-  mondrian-kernel reproduce all --data folder --out results""",
-        _reproduce,
-        "path_reproduce",
-        "seed",
     ),
 }

@@ -85,12 +85,7 @@ class MondrianPartition(BoxTree):
 
     @classmethod
     def sample(
-        cls,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        lifetime: float,
-        *,
-        random_state: Seed = None,
+        cls, lower: ArrayLike, upper: ArrayLike, lifetime: float, *, random_state: Seed = None
     ) -> MondrianPartition:
         r"""Run the Mondrian process on :math:`X = \prod_d [l_d, u_d]` until :math:`\lambda`.
 

@@ -52,7 +52,7 @@ CLASSES = {
     "TrainingRows": "_model.fitted",
     "Trees": "_trees.trees",
     "Trend": "_model.trend",
-    "WidthMixture": "_path.mixture",
+    "WidthMixture": "_path.posterior",
 }
 # These are checked by the object that holds them, against its trees.
 CHECKED_BY_OWNER = {"Basis", "Columns", "Levels", "Spread", "TrainingRows", "Trend"}

@@ -11,12 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import __version__
-from mondrian_kernel.persistence.container import (
-    ModelFileError,
-    pack,
-    read_bytes,
-    unpack,
-)
+from mondrian_kernel.persistence.container import ModelFileError, pack, read_bytes, unpack
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 from mondrian_kernel.persistence.file_writing import PathLike, write_file
 

@@ -187,12 +187,7 @@ class IntervalDisplay(Display):
         if ends.ndim != 2 or ends.shape[1] != 2:
             raise ValueError(f"interval must have the shape (n_samples, 2), got {ends.shape}.")
         display = cls(
-            y_true=true,
-            y_pred=predicted,
-            interval=ends,
-            x=values,
-            x_name=x_name,
-            coverage=coverage,
+            y_true=true, y_pred=predicted, interval=ends, x=values, x_name=x_name, coverage=coverage
         )
         return display.plot(ax)
 

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from mondrian_kernel.experiments import drawing, schemes
-from mondrian_kernel.experiments.claims import Claim
+from experiments import drawing, schemes
+from experiments.claims import Claim
 
 NEEDS_CPU_DATA = False
 _LIFETIME, _ROWS, _REPETITIONS = 10.0, 100, 5

@@ -7,13 +7,12 @@ from matplotlib.figure import Figure
 from scipy.stats import kurtosis
 from sklearn.linear_model import Ridge
 
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.cpu_data import FloatArray, Split
+from experiments.drawing import COLOUR
+from experiments.schemes import Tick
 from mondrian_kernel import MondrianFeatures, MondrianForestRegressor
-from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.cpu_data import Split
-from mondrian_kernel.experiments.drawing import COLOUR
-from mondrian_kernel.experiments.schemes import Tick
 
 NEEDS_CPU_DATA = True
 _TREES, _DELTA2 = 50, 1e-4

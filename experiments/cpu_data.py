@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, make_friedman1
 
-from mondrian_kernel._typing import FloatArray
+FloatArray = NDArray[np.float64]
 
 _HOW_TO_GET_IT = (
     "The CPU data is missing: pass a folder that holds cpu_act.csv.gz (OpenML data set 197, 21 "

@@ -15,9 +15,9 @@ import sklearn
 from threadpoolctl import threadpool_limits
 
 import mondrian_kernel
-from mondrian_kernel.experiments.claims import Outcome, with_table
-from mondrian_kernel.experiments.cpu_data import DataMissing, load_cpu
-from mondrian_kernel.experiments.schemes import Tick
+from experiments.claims import Outcome, with_table
+from experiments.cpu_data import DataMissing, load_cpu
+from experiments.schemes import Tick
 
 NAMES = (
     "partition",
@@ -134,7 +134,7 @@ def _run_one(
 
 def draw(result: Path, folder: Path) -> list[Path]:
     """Draw the figures of a result file into a folder and return the files written."""
-    from mondrian_kernel.experiments import drawing  # needs matplotlib
+    from experiments import drawing  # needs matplotlib
 
     found = json.loads(result.read_text())
     files = []
@@ -162,7 +162,7 @@ def write_table(out: Path) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"mondrian_kernel.experiments.{name.replace('-', '_')}")
+    return import_module(f"experiments.{name.replace('-', '_')}")
 
 
 def _write(path: Path, content: bytes) -> None:

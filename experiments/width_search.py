@@ -11,6 +11,11 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.linear_model import Ridge, SGDRegressor
 
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.cpu_data import FloatArray, Split
+from experiments.drawing import COLOUR, LABEL, MARKER
+from experiments.schemes import Tick, make_features
 from mondrian_kernel import (
     LifetimePath,
     MondrianFeatures,
@@ -18,12 +23,6 @@ from mondrian_kernel import (
     lifetime_path,
     sgd_path,
 )
-from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.cpu_data import Split
-from mondrian_kernel.experiments.drawing import COLOUR, LABEL, MARKER
-from mondrian_kernel.experiments.schemes import Tick, make_features
 
 Trace = dict[str, list[float]]
 """CPU ``seconds`` passed, ``lifetime`` evaluated and ``error`` found, in the order of time."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.claims import Claim
 from mondrian_kernel import LaplaceFourierFeatures, MondrianFeatures, RandomBinningFeatures
-from mondrian_kernel.experiments.claims import Claim
 
 SCHEMES = ("fourier", "binning", "mondrian")
 

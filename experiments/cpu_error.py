@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from scipy import linalg
 from sklearn.kernel_ridge import KernelRidge
 
-from mondrian_kernel.experiments import drawing, schemes
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.cpu_data import Split
+from experiments import drawing, schemes
+from experiments.claims import Claim
+from experiments.cpu_data import Split
 
 NEEDS_CPU_DATA = True
 _LIFETIME, _ALPHA = 1e-6, 1e-4

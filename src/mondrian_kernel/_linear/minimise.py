@@ -1,18 +1,18 @@
-"""Minimise the regularised sum of losses to a stated tolerance; Newton's method for smooth ones."""
+"""Minimise the penalised sum of losses: Newton's method for smooth ones, the hinge in its dual."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
-from mondrian_kernel._linear.hinge import minimise_hinge
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
-    Minimum,
     check_loss,
+    dual_bound,
     hessian,
     intercept_hessian,
     slope,
@@ -21,6 +21,9 @@ from mondrian_kernel._linear.losses import (
 from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._settings import (
     ARMIJO,
+    HINGE_FIRST_VIOLATION,
+    HINGE_PASSES,
+    HINGE_TIGHTENING,
     INTERCEPT_STEPS,
     INTERCEPT_TOL,
     NEWTON_FORCING,
@@ -29,9 +32,26 @@ from mondrian_kernel._settings import (
     OBJECTIVE_FLOOR,
     SHORTEST_STEP,
 )
+from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
-Product = Callable[[FloatArray], FloatArray]
+
+class Minimum(NamedTuple):
+    """A minimum, and how it was reached.
+
+    ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
+    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
+    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
+    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    dual: FloatArray
+    objective: float
+    gap: float
+    n_steps: int
+    n_products: int
 
 
 def minimise(
@@ -50,37 +70,14 @@ def minimise(
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
     Squared and logistic loss by Newton's method with conjugate gradients on the span of the rows,
-    :class:`Newton`; the hinge by coordinate descent in its dual,
-    :func:`mondrian_kernel._linear.hinge.minimise_hinge`.
+    :class:`Newton`; the hinge by coordinate descent in its dual. The operator has one level and
+    neither centres nor weighs its rows: the weights s belong to the losses. Targets ``Y`` (N, K)
+    are those of :mod:`mondrian_kernel._linear.losses`. It stops when the duality gap, for a smooth
+    loss :math:`\lVert \nabla_W \rVert^2 / 4\alpha`, is at most ``tol`` times the objective, and
+    warns after ``max_iter`` steps.
 
-    Parameters
-    ----------
-    operator : Operator
-        The rows, at one level, neither centred nor weighted: the weights belong to the losses.
-    Y : ndarray of shape (N, K)
-        Targets as in :mod:`mondrian_kernel._linear.losses`.
-    loss : {"squared", "log_loss", "hinge"}
-        Loss ℓ.
-    alpha : float
-        Penalty α > 0. The intercept is not penalised.
-    sample_weight : ndarray of shape (N,) or None, default=None
-        Weights s ≥ 0, 1 where None.
-    W0, b0 : ndarrays of shape (C, K) and (K,) or None, default=None
-        Where to start, 0 where None; for instance inherited weights. Of no use to the hinge, whose
-        dual they do not determine: W0 is refused.
-    dual0 : ndarray of shape (N, K) or None, default=None
-        Start at :math:`W = \Phi^\top` ``dual0`` instead, the ``dual`` of an earlier minimum for the
-        same rows. Coefficients of rows need not be inherited when cells split.
-    tol : float, default=1e-6
-        Stop when the objective is at most ``tol`` times itself above the optimum. The bound is the
-        duality gap, :math:`\lVert \nabla_W \rVert^2 / 4\alpha` for a smooth loss.
-    max_iter : int, default=200
-        Most steps of Newton's method, or rounds of descent; a warning says if they were too few.
-
-    Returns
-    -------
-    minimum : Minimum
-        Weights, intercept, and how they were reached.
+    A start is ``b0`` (K,) with the weights ``W0`` (C, K), or with :math:`W = \Phi^\top` ``dual0``
+    (N, K) of an earlier minimum. Weights do not determine the dual of the hinge: W0 is refused.
 
     Examples
     --------
@@ -99,13 +96,14 @@ def minimise(
     if W0 is not None and dual0 is not None:
         raise ValueError("Start at W0 or at dual0, not at both.")
     if W0 is not None and loss == "hinge":
-        raise ValueError("Weights do not tell the dual of the hinge loss: start at dual0, not W0.")
+        raise ValueError("Weights do not fix the dual of the hinge loss: start at dual0, not W0.")
     if operator.centre or not np.all(operator.sample_weight == 1.0):
         raise ValueError("The operator must neither centre nor weigh its rows.")
     if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
         raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
     s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
     if loss == "hinge":
+        assert isinstance(operator, CellOperator)
         minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
     else:
         minimum = Newton(operator, Y, loss, alpha, s, W0).run(b0, dual0, tol, max_iter)
@@ -290,3 +288,100 @@ class Newton:
 def _dot(a: FloatArray, b: FloatArray) -> float:
     """Sum of products, in an order that does not depend on the threads of a BLAS."""
     return float(np.einsum("nk,nk->", a, b))
+
+
+def minimise_hinge(
+    operator: CellOperator,
+    Y: FloatArray,
+    alpha: float,
+    sample_weight: FloatArray,
+    b0: FloatArray | None,
+    dual0: FloatArray | None,
+    tol: float,
+    max_iter: int,
+) -> Minimum:
+    r"""Minimise :math:`\sum_i s_i \sum_k \max(0, 1 - y_{ik} f_{ik}) + \alpha \lVert W \rVert^2`.
+
+    The dual maximises :math:`\sum a - ½ \lVert \sum_i a_i y_i \phi_i \rVert^2` for each output over
+    :math:`0 ≤ a_i ≤ s_i / 2\alpha` and :math:`\sum_i a_i y_i = 0`. Rounds of coordinate descent
+    with a falling bound on the violations end when the duality gap is at most ``tol`` times the
+    objective. For the gap the intercept is set to its best for the weights, and a is made to meet
+    the equality. Parameters as in :func:`mondrian_kernel._linear.minimise.minimise`.
+    """
+    from mondrian_kernel._kernels.descent import hinge_descent
+    from mondrian_kernel._kernels.streams import root_key
+
+    n_outputs = Y.shape[1]
+    upper = dual_bound(alpha) * sample_weight
+    bias = np.zeros(n_outputs) if b0 is None else np.array(b0, dtype=float)
+    A = np.zeros_like(Y)
+    if dual0 is not None:
+        A = np.clip(dual0 * Y, 0.0, upper[:, None])
+    rows = np.flatnonzero(upper > 0).astype(np.int32)
+    orders = [rows.copy() for _ in range(n_outputs)]
+    keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
+    draws = np.zeros(n_outputs, np.int64)
+    W = operator.scatter(A * Y)
+    n_passes = np.zeros(n_outputs, np.int64)
+    violation = HINGE_FIRST_VIOLATION
+
+    def run(begin: int, end: int) -> None:
+        for k in range(begin, end):
+            y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
+            passes, draws[k] = hinge_descent(
+                operator.cells,
+                y,
+                upper,
+                a,
+                w,
+                bias[k : k + 1],
+                orders[k],
+                keys[k],
+                draws[k],
+                HINGE_PASSES,
+                violation,
+            )
+            A[:, k], W[:, k] = a, w[:, 0]
+            n_passes[k] += passes
+
+    objective, gap, step = np.inf, np.inf, 0
+    for step in range(max_iter + 1):
+        if step > 0:
+            in_threads(run, n_outputs, operator.n_jobs)
+            violation = max(HINGE_TIGHTENING * violation, 1e-12)
+        scores = operator.gather(W)
+        b = best_intercept(Y, scores, sample_weight)
+        losses = sample_weight @ value("hinge", Y, scores + b)
+        objective = float(losses + alpha * np.einsum("ck,ck->", W, W))
+        gap = objective - dual_value(operator, Y, A, alpha)
+        if gap <= tol * objective:
+            break
+    return Minimum(W, b, A * Y, objective, gap, step, int(n_passes.sum()))
+
+
+def best_intercept(Y: FloatArray, scores: FloatArray, sample_weight: FloatArray) -> FloatArray:
+    r"""Minimise :math:`\sum_i s_i \max(0, 1 - y_i (f_i + b))` over b, for each output.
+
+    The slope in b rises from :math:`-\sum_{y_i = 1} s_i` by s_i at each kink :math:`b = y_i - f_i`,
+    so b is a weighted quantile of the kinks.
+    """
+    kinks = Y - scores
+    b = np.empty(Y.shape[1])
+    for k in range(Y.shape[1]):
+        order = np.argsort(kinks[:, k], kind="stable")
+        rise = np.cumsum(sample_weight[order])
+        positive = sample_weight[Y[:, k] > 0].sum()
+        b[k] = kinks[order[min(np.searchsorted(rise, positive), order.size - 1)], k]
+    return b
+
+
+def dual_value(operator: CellOperator, Y: FloatArray, A: FloatArray, alpha: float) -> float:
+    """Value of the dual at A scaled down on one side, so that Σ a y = 0 in each output."""
+    positive = (A * (Y > 0)).sum(axis=0)
+    negative = (A * (Y < 0)).sum(axis=0)
+    least = np.minimum(positive, negative)
+    shrink_positive = least / np.where(positive > 0, positive, 1.0)
+    shrink_negative = least / np.where(negative > 0, negative, 1.0)
+    B = A * np.where(Y > 0, shrink_positive, shrink_negative)
+    beta = B * Y
+    return float(2.0 * alpha * (B.sum() - 0.5 * np.einsum("nk,nk->", beta, operator.gram(beta))))

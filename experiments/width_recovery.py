@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import stats
 
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.drawing import COLOUR
+from experiments.schemes import Tick
 from mondrian_kernel import LifetimePath, lifetime_path
 from mondrian_kernel.datasets import make_laplace_gp
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.drawing import COLOUR
-from mondrian_kernel.experiments.schemes import Tick
 
 NEEDS_CPU_DATA = False
 _TRUE, _LAST, _NOISE = 10.0, 100.0, 0.01

@@ -1,10 +1,9 @@
-"""The commands that show the method at work: path and reproduce."""
+"""The command that shows the error at every kernel width."""
 
 from __future__ import annotations
 
 import io
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -56,30 +55,6 @@ def path(args: Namespace, console: Console) -> None:
         console.result(result, f"drawn in {args.plot}; best lifetime {found.best_lifetime:.4g}")
     else:
         console.result(result, _path_words(rows, found.best_lifetime))
-
-
-def reproduce(args: Namespace, console: Console) -> None:
-    """Run the experiments of the paper and compare its claims with the results."""
-    from mondrian_kernel import experiments
-
-    def progress(done: int, total: int, words: str) -> None:
-        console.progress.rename(words)
-        console.progress(done, total)
-
-    console.progress.stage("running the experiments")
-    try:
-        outcomes = experiments.run(
-            None if args.names == ["all"] else args.names,
-            data=None if args.data is None else Path(args.data),
-            out=Path(args.out),
-            quick=args.quick,
-            seed=args.seed,
-            progress=progress,
-        )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"Stopped; finished experiments are in {args.out}.") from None
-    result = {"out": args.out, "experiments": [asdict(outcome) for outcome in outcomes]}
-    console.result(result, "\n".join([*map(_claim_words, outcomes), f"results in {args.out}"]))
 
 
 def _follow_path(table: Table, choices: Choices, args: Namespace, console: Console) -> Any:
@@ -145,16 +120,3 @@ def _draw_path(path: Any, file: str) -> None:
     figure: Any = LifetimePathDisplay.from_path(path).figure_
     figure.savefig(picture, format=Path(file).suffix[1:].lower(), bbox_inches="tight", dpi=150)
     write_file(file, [picture.getvalue()])
-
-
-def _claim_words(outcome: Any) -> str:
-    """Say for each claim whether it held and what was measured."""
-    if outcome.skipped is not None:
-        return f"{outcome.name}\n  skipped: {outcome.skipped}\n"
-    said = [outcome.name]
-    for claim in outcome.claims:
-        said.append(f"  {'held' if claim.held else 'NOT HELD'}: {claim.text}")
-        said += [f"      {name}: {value:.4g}" for name, value in claim.measured.items()]
-        if claim.remark:
-            said.append(f"      ({claim.remark})")
-    return "\n".join(said) + "\n"

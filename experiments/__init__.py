@@ -3,7 +3,7 @@
 A run writes numbers to JSON. Figures are drawn and claims are checked from the JSON.
 """
 
-from mondrian_kernel.experiments.claims import Claim, Outcome
-from mondrian_kernel.experiments.runner import NAMES, run
+from experiments.claims import Claim, Outcome
+from experiments.runner import NAMES, run
 
 __all__ = ["NAMES", "Claim", "Outcome", "run"]

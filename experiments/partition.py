@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
+from experiments import drawing
+from experiments.claims import Claim
+from experiments.cpu_data import FloatArray
+from experiments.drawing import COLOUR
+from experiments.schemes import Tick
 from mondrian_kernel import MondrianPartition
-from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.experiments import drawing
-from mondrian_kernel.experiments.claims import Claim
-from mondrian_kernel.experiments.drawing import COLOUR
-from mondrian_kernel.experiments.schemes import Tick
 
 NEEDS_CPU_DATA = False
 _LIFETIME, _LATER = 1.0, 4.0
