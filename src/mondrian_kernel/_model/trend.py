@@ -246,12 +246,7 @@ def choose_kernel(
         spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
         widths = [(spread / c, none, none) for c in TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
-        for width, lifetimes, shares in widths:
-            kernels.append(
-                Trend(
-                    ends, factor, own, coef, width=width, lifetimes=lifetimes, shares=shares, **free
-                )
-            )
+        kernels += [Trend(ends, factor, own, coef, zero, *each, -free, free) for each in widths]
     if folds.n_folds == 0:
         return kernels[-1]
 
