@@ -242,6 +242,20 @@ RANGE_ROWS = 200  # fewer rows show no end: two equal ones would be more than th
 LINK_FLOOR = 1e-3  # shares below this count as this
 LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
+# Importances: how much the error on rows held out grows when a column is shuffled. Predictions of
+# all shuffles for each fitted row, and bounds on them; then fewest and most rows that are shuffled.
+IMPORTANCE_PREDICTIONS_PER_ROW, IMPORTANCE_PREDICTIONS = 3, (1000, 30_000)
+IMPORTANCE_ROWS = (40, 2000)
+IMPORTANCE_SHUFFLES = 5  # each is of other rows
+
+# Explanations.
+BACKGROUND_ROWS = 16  # rows that a row is compared with; the time is in proportion
+EXPLAIN_ALL_ORDERS = 4  # columns up to which all orders are taken
+EXPLAIN_NUMBERS = 2**21  # numbers of rows made at once, 16 MB
+EXPLAIN_SHOWN = 3  # rows, columns and similar rows that are printed; they fit on a line
+MEASURED_COVERAGE = 0.9  # of the intervals that are measured on rows held out
+HTML_COLUMNS = 10  # most important columns that a notebook shows
+
 # Relative duality gap at which the fit of a classifier stops. Picked, not measured.
 CLASSIFIER_TOL = 1e-4
 

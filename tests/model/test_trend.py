@@ -70,7 +70,7 @@ def test_error_from_sums_is_the_error_of_predictions():
 def test_fit_trend_holds_rows_out():
     """The columns of the second result are the fits without each fold, at the same penalty."""
     folds = draw_folds(200, 1)
-    trend, at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, seed=1)
+    (trend, *_), at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, seed=1)
     assert_allclose(at_rows[:, 0], trend(X))
     changed = Y.copy()
     changed[folds.of_row == 3] += 100.0  # not seen by the fit without fold 3, at the same penalty
@@ -86,7 +86,7 @@ def test_fit_trend_holds_rows_out():
 
 def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
     y = np.sin(X[:, :1]) * np.cos(X[:, 1:2])
-    trend, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    (trend, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
     exact = KernelRidge(alpha=1e-3, kernel="laplacian", gamma=0.4).fit(X, y - y.mean())
     truth = np.sin(NEW[:, :1]) * np.cos(NEW[:, 1:2])
     ours = np.mean((trend(NEW) - truth) ** 2)
@@ -95,7 +95,7 @@ def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
 
 @pytest.mark.parametrize("name", ["landmarks", "coef", "intercept", "lifetimes", "shares"])
 def test_impossible_trends_are_refused(name):
-    trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    (trend, *_), _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
     trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
     trend.check(3, 2)
     bad = getattr(trend, name).copy()

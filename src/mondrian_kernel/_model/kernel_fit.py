@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from mondrian_kernel._model.levels_fit import (
     solve_levels,
 )
 from mondrian_kernel._model.spread import fit_spread, unknown_spread
-from mondrian_kernel._model.trend import fit_trend
+from mondrian_kernel._model.trend import Trend, fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
     LEVEL_BYTES,
@@ -56,16 +57,24 @@ class KernelFit:
         The model.
     operator : LevelOperator
         Cells of the rows.
-    rows : ndarray of shape (n,)
-        Rows that were held out.
+    folds : Folds
+        Parts of the rows that were held out.
     predictions : ndarray of shape (n, K)
-        Their predictions.
+        Predictions of the n rows held out.
+    without : callable
+        Returns the model that was fitted without a part of the rows, by the number of the part.
     """
 
     model: FittedModel
     operator: LevelOperator
-    rows: NDArray[np.intp]
+    folds: Folds
     predictions: FloatArray
+    without: Callable[[int], FittedModel]
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows that were held out."""
+        return self.folds.held_out
 
 
 def fit_kernel(
@@ -114,8 +123,8 @@ def fit_kernel(
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
-    stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
+    trends, at_rows = fit_trend(T, standard, s, folds, metric, seed)
+    stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
     lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
     trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
@@ -133,21 +142,32 @@ def fit_kernel(
     if folds.n_folds:
         of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
         predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
-    dual, rest = dual[:, :K], rest[:, 0]
+    duals, dual, rest = dual[:, K:].reshape(-1, n_fits - 1, K), dual[:, :K], rest[:, 0]
     stages.done("weights of widths and cells")
+
+    def linear(dual: FloatArray, trend: Trend) -> tuple[FloatArray, Trend]:
+        """Return weights of the cells and a trend in the units of y."""
+        trend = replace(trend, coef=std * trend.coef, intercept=std * trend.intercept + mean)
+        return std * cell_weights(operator, levels, v, dual), trend
+
+    def without(fold: int) -> FittedModel:
+        weights, trend = linear(duals[:, fold], trends[1 + fold])
+        return replace(model, cell_weights=weights, trend=trend, rows=None)
+
+    weights, trend = linear(dual, trends[0])
     model = FittedModel(
         trees=trees,
         levels=levels,
-        cell_weights=std * cell_weights(operator, levels, v, dual),
+        cell_weights=weights,
         intercept=np.zeros(Y.shape[1]),
         columns=metric.columns,
         alpha=float(1.0 / v.sum()),
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
         rows=TrainingRows(leaf, std * rest, s),
-        trend=replace(trend, coef=std * trend.coef, intercept=std * trend.intercept + mean),
+        trend=trend,
     )
-    return KernelFit(model, operator, folds.held_out, std * predictions + mean)
+    return KernelFit(model, operator, folds, std * predictions + mean, without)
 
 
 def choose_metric(

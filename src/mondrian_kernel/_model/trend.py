@@ -115,7 +115,7 @@ def fit_trend(
     folds: Folds,
     metric: Metric,
     seed: int,
-) -> tuple[Trend, FloatArray]:
+) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend and fit it.
 
     Parameters
@@ -135,8 +135,8 @@ def fit_trend(
 
     Returns
     -------
-    trend : Trend
-        The trend of all rows.
+    trends : list of Trend
+        The trend of all rows, and that without each part of the rows.
     at_rows : ndarray of shape (N, 1 + n_folds, K)
         Trend at each row, of all rows and when each part of the rows is held out.
     """
@@ -150,7 +150,7 @@ def fit_trend(
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
     intercept = np.concatenate([trend.intercept for trend in trends])
     found = replace(blank, coef=coef, intercept=intercept)(rows)
-    return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
+    return trends, found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
 
 
 def _choose_kernel(
