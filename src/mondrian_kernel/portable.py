@@ -1,22 +1,15 @@
 """Predict with a saved model by numpy alone: this file needs nothing else and can be copied.
 
-    from portable import load_portable
-
-    model = load_portable("model.mondrian")
-    model.predict(rows), model.predict_interval(rows), model.predict_proba(rows)
-
-Rows are a sequence of rows, or a data frame, whose columns are those of the fit in their order.
-Models that went on with ``partial_fit``, and those of ``lifetime="average"``, are refused.
+Rows are a sequence of rows, or a data frame, with the columns of the fit in their order. Models
+that went on with ``partial_fit``, and those of ``lifetime="average"``, are refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import struct
 import zlib
-from itertools import accumulate
 from statistics import NormalDist
 from typing import Any
 
@@ -24,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-_FORMAT = 2
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 2
 _PREFIX = struct.Struct("<8sIIQ32s")
 _LEAST_SHARE = 1e-3  # LINK_FLOOR of the library
 _ROWS = 256  # rows that walk down the trees at once
-_SPECIAL = {"float": float, "list": list, "tuple": list, "dict": dict}
+_LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
 
 
 class PortableModel:
@@ -39,14 +31,12 @@ class PortableModel:
         if state.get("_model") is None or state.get("_mixture") is not None:
             raise ValueError(f"A {kind} after partial_fit or of averaged widths: fit one anew.")
         self.kind, self.model, self.encoder = kind, state["_model"], state["_encoder"]
-        self.classes_ = state.get("classes_")
-        self._one_output = state.get("_one_output", False)
+        self.classes_, self._one_output = state.get("classes_"), state.get("_one_output", False)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return predictions, or the likeliest classes."""
         if self.classes_ is None:
-            S = self._scores(self._numbers(X))[0]
-            return S[:, 0] if self._one_output else S
+            return self._scores(self._numbers(X))[0][:, 0 if self._one_output else slice(None)]
         F = self._class_scores(X)
         best = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
         return np.asarray(self.classes_)[best]
@@ -55,10 +45,10 @@ class PortableModel:
         """Return probabilities of the classes."""
         F = self._class_scores(X)
         if self.kind == "MondrianForestClassifier":
-            P = np.clip(F, 0.0, 1.0)
-            return P / P.sum(axis=1, keepdims=True)
-        Z = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
-        P = np.exp(Z - Z.max(axis=1, keepdims=True))
+            P = F.clip(0.0, 1.0)
+        else:
+            Z = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+            P = np.exp(Z - Z.max(axis=1, keepdims=True))
         return P / P.sum(axis=1, keepdims=True)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
@@ -67,40 +57,35 @@ class PortableModel:
         if spread is None:
             raise ValueError(f"A {self.kind} has no intervals.")
         mean, log_scale, mass = self._scores(self._numbers(X))
-        local = np.exp(np.clip(log_scale + spread["intercept"], -700.0, 700.0))
-        unknown = np.sqrt(np.clip(1.0 - mass, 0.0, 1.0))[:, None]
-        scale, share = np.hypot(local, unknown * spread["far"]), 0.5 + 0.5 * coverage
-        errors, weight = spread["errors"], spread["weight"]
-        ends = [-_upper_quantile(-errors, weight, share), _upper_quantile(errors, weight, share)]
+        local = np.exp((log_scale + spread["intercept"]).clip(-700.0, 700.0))
+        scale = np.hypot(local, np.sqrt((1.0 - mass).clip(0.0, 1.0))[:, None] * spread["far"])
+        errors, rest = spread["errors"], (spread["weight"], 0.5 + 0.5 * coverage)
+        ends = -_upper_quantile(-errors, *rest), _upper_quantile(errors, *rest)
         both = np.stack([mean + scale * end for end in ends], axis=1)
-        both = np.clip(both, spread["lowest"], spread["highest"])
+        both = both.clip(spread["lowest"], spread["highest"])
         return both[..., 0] if self._one_output else both
 
     def _class_scores(self, X: Any) -> Floats:
         if self.classes_ is None:
             raise ValueError(f"A {self.kind} has no classes.")
         S, link = self._scores(self._numbers(X))[0], self.model["link"]
-        if link is None:
-            return S
-        q = 0.5 + 0.5 * (np.hstack([-S, S]) if S.shape[1] == 1 else S)
-        Z = link[0] * np.log(np.maximum(q, _LEAST_SHARE)) + link[1:]
-        return np.asarray(Z[:, 1:] - Z[:, :1] if Z.shape[1] == 2 else Z)
+        if link is not None:
+            q = 0.5 + 0.5 * (np.hstack([-S, S]) if S.shape[1] == 1 else S)
+            Z = link[0] * np.log(np.maximum(q, _LEAST_SHARE)) + link[1:]
+            S = Z[:, 1:] - Z[:, :1] if Z.shape[1] == 2 else Z
+        return S
 
     def _numbers(self, X: Any) -> Floats:
         """Encode the columns of a table as numbers."""
-        table, encoder = np.array(X, dtype=object), self.encoder
-        n_columns = len(encoder["categories_"])
-        if table.ndim != 2 or table.shape[1] != n_columns:
-            raise ValueError(f"X has the shape {table.shape}, but the model has {n_columns} columns.")
-        parts = []
+        table, encoder, parts = np.array(X, dtype=object), self.encoder, []
+        if table.shape[1:] != (len(encoder["categories_"]),):
+            raise ValueError(f"X has another shape than (n, {len(encoder['categories_'])}).")
         for j, words in enumerate(encoder["categories_"]):
-            column = [getattr(value, "item", lambda value=value: value)() for value in table[:, j]]
-            column = [None if v is None or v != v else v for v in column]
+            column = [None if type(v).__name__ == "NAType" or v != v else v for v in table[:, j]]
             if words is None:
-                missing = np.array([value is None for value in column])
-                median = encoder["medians_"][j]
-                filled = np.array([median if v is None else v for v in column], np.float64)
-                parts.append(np.stack([filled, missing][: 1 + encoder["has_gaps_"][j]], axis=1))
+                filled = [encoder["medians_"][j] if v is None else v for v in column]
+                both = [filled, [v is None for v in column]][: 1 + encoder["has_gaps_"][j]]
+                parts.append(np.array(both, np.float64).T)
             else:
                 place = {word: k for k, word in enumerate(words)}
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])
@@ -109,54 +94,47 @@ class PortableModel:
     def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats]:
         """Return scores, logarithms of the scale of errors, and the mass of the widest cells."""
         model, columns = self.model, self.model["columns"]
-        rows = X / columns["scale"]
+        rows, spread = X / columns["scale"], model["spread"]
         for d in np.flatnonzero(columns["bend"]):
             ranks = np.interp(X[:, d], columns["knots"][:, d], columns["ranks"][:, d])
             rows[:, d] += columns["bend"][d] * ranks
-        W = model["cell_weights"]
-        if model["spread"] is not None:
-            W = np.hstack([W, model["spread"]["cell_weights"]])
+        W = np.hstack([part["cell_weights"] for part in (model, spread) if part is not None])
         blocks = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)]
         found = [_over_cells(model["trees"], model["levels"], block, W) for block in blocks]
         sums, mass = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        K = model["intercept"].size
-        scores = sums[:, :K] + model["intercept"]
+        scores = sums[:, : model["intercept"].size] + model["intercept"]
         if model["trend"] is not None:
             scores += np.concatenate([_trend(model["trend"], block) for block in blocks])
-        return scores, sums[:, K:], mass
+        return scores, sums[:, scores.shape[1] :], mass
 
 
-def _trend(trend: dict[str, Any], rows: Floats) -> Floats:
+def _trend(trend: Any, rows: Floats) -> Any:
     away = rows[:, None] - trend["landmarks"]
-    if trend["lifetimes"].size == 0:
-        r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
-        kernel = (1.0 + r) * np.exp(-r)
-    else:
+    if trend["lifetimes"].size:
         distance = np.abs(away).sum(axis=2)[..., None]
         kernel = np.exp(-trend["lifetimes"] * distance) @ trend["shares"]
-    return np.asarray(kernel @ trend["coef"] + trend["intercept"])
+    else:
+        r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
+        kernel = (1.0 + r) * np.exp(-r)
+    return kernel @ trend["coef"] + trend["intercept"]
 
 
-def _over_cells(
-    trees: dict[str, Any], levels: dict[str, Any], rows: Floats, W: Floats
-) -> tuple[Floats, Floats]:
-    """Return the sums of weights W over the cells of rows, and the mass of the widest cells.
-
-    At a node that lives from t0 to t1 a row at distance d from its box stays in it with probability
-    exp(-d (t1 - t0)); what it has in a cell is the product along the way.
-    """
+def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of weights W over the cells of rows, and the mass of the widest cells."""
     time, lifetimes, n, M = trees["time"], levels["lifetimes"], len(rows), trees["root"].size
     node, row = np.tile(trees["root"], n), np.repeat(np.arange(n), M)
     while (go := time[node] <= lifetimes[-1]).any():
         at = node[go]
         is_left = rows[row[go], trees["dim"][at]] <= trees["loc"][at]
         node[go] = np.where(is_left, trees["left"][at], trees["right"][at])
+    # At a node that lives from t0 to t1 a row at distance d from its box stays with probability
+    # exp(-d (t1 - t0)). Boxes are nested: above one that holds the row nothing is lost.
     log_stay = np.zeros((node.size, lifetimes.size))
     here, death, active = node.copy(), np.full(node.size, lifetimes[-1]), np.arange(node.size)
     while active.size:
         at, x = here[active], rows[row[active]]
-        outside = np.maximum(np.maximum(trees["lower"][at] - x, x - trees["upper"][at]), 0.0)
-        distance = outside.sum(axis=1)
+        outside = np.maximum(trees["lower"][at] - x, x - trees["upper"][at])
+        distance = outside.clip(0.0).sum(axis=1)
         active, at, distance = (part[distance > 0.0] for part in (active, at, distance))
         up = trees["parent"][at]
         birth = np.where(up >= 0, time[up], 0.0)
@@ -189,48 +167,32 @@ def load_portable(path: Any) -> PortableModel:
     """Read a model from a file that ``mondrian_kernel.save`` has written; nothing is executed."""
     with open(path, "rb") as file:
         data = file.read()
-    magic, number, length, size, digest = _PREFIX.unpack_from(data.ljust(_PREFIX.size))
-    if (magic, number, size) != (b"\x89MONDR\r\n", _FORMAT, len(data)):
-        raise ValueError(f"{path} is not a whole model file of format {_FORMAT}.")
     start = _PREFIX.size
-    if hashlib.blake2b(data[: start - 32] + data[start:], digest_size=32).digest() != digest:
-        raise ValueError(f"{path} is damaged: its checksum does not match.")
+    magic, number, length, _, digest = _PREFIX.unpack_from(data.ljust(start))
+    found = hashlib.blake2b(data[: start - 32] + data[start:], digest_size=32).digest()
+    if (magic, number, digest) != (_MAGIC, _FORMAT, found):
+        raise ValueError(f"{path} is damaged, or no model file of format {_FORMAT}.")
     header = json.loads(data[start : start + length])
-    entries = header["arrays"]
-    begins = list(accumulate((entry[-1] for entry in entries), initial=start + length))
+    begins = np.cumsum([start + length, *(entry[-1] for entry in header["arrays"])])
 
     def decode(code: Any) -> Any:
         if not isinstance(code, dict):
             return code
         ((kind, content),) = code.items()
         if kind == "object":
-            return {name: decode(value) for name, value in header["objects"][content][1].items()}
+            state = header["objects"][content][1].items()
+            return {name: decode(value) for name, value in state if name not in _LEFT_OUT}
         if kind == "array":
-            return _array(entries[content], data[begins[content] : begins[content + 1]])
-        if kind == "objects":
-            flat = np.empty(len(content[1]), object)
-            flat[:] = [decode(item) for item in content[1]]
-            return flat.reshape(content[0])
-        if kind == "scalar":
-            return decode(content)[()]
-        if kind == "dict":
-            return {decode(k): decode(v) for k, v in content}
+            dtype, shape, _, packed, base, _ = header["arrays"][content]
+            numbers = np.dtype("<u4" if dtype.startswith("<U") else dtype)
+            raw = zlib.decompress(data[begins[content] : begins[content + 1]])
+            flat = np.frombuffer(raw, packed).astype(numbers) + numbers.type(base)
+            return np.ascontiguousarray(flat.view(dtype).reshape(shape, order="F"))
+        if kind == "objects":  # classes, as Python's own values
+            return np.array(content[1], object)
         return float(content) if kind == "float" else [decode(item) for item in content]
 
     kind, state = header["objects"][header["model"]["object"]]
     if kind == "TableModel":  # of the command line
         kind, state = header["objects"][state["estimator"]["object"]]
-    needed = ("_model", "_encoder", "_mixture", "_one_output", "classes_")
-    return PortableModel(kind, {name: decode(state[name]) for name in needed if name in state})
-
-
-def _array(entry: list[Any], chunk: bytes) -> NDArray[Any]:
-    """Return an array: numbers less their minimum in a small type, by column, compressed."""
-    dtype, shape, _, packed, base, _ = entry
-    flat = np.frombuffer(zlib.decompress(chunk), packed)
-    numbers = np.dtype("<u4" if dtype.startswith("<U") else dtype)
-    if flat.dtype != numbers:
-        flat = flat.astype(numbers) + numbers.type(base)
-    n_items = math.prod(shape)
-    text = flat.view(dtype) if n_items else np.empty(0, dtype)
-    return np.ascontiguousarray(text.reshape(shape, order="F"))
+    return PortableModel(kind, {n: decode(v) for n, v in state.items() if n not in _LEFT_OUT})
