@@ -142,7 +142,7 @@ def fit_kernel(
     if folds.n_folds:
         of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
         predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
-    duals, dual, rest = dual[:, K:].reshape(-1, n_fits - 1, K), dual[:, :K], rest[:, 0]
+    duals, dual, rest = dual[:, K:], dual[:, :K], rest[:, 0]
     stages.done("weights of widths and cells")
 
     def linear(dual: FloatArray, trend: Trend) -> tuple[FloatArray, Trend]:
@@ -151,7 +151,7 @@ def fit_kernel(
         return std * cell_weights(operator, levels, v, dual), trend
 
     def without(fold: int) -> FittedModel:
-        weights, trend = linear(duals[:, fold], trends[1 + fold])
+        weights, trend = linear(duals[:, fold * K : (fold + 1) * K], trends[1 + fold])
         return replace(model, cell_weights=weights, trend=trend, rows=None)
 
     weights, trend = linear(dual, trends[0])
