@@ -50,9 +50,10 @@ class Explanation:
     neighbour_targets: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
-        n = self.prediction.shape[0]
-        rows = "\n".join(self._sentence(i) for i in range(min(n, EXPLAIN_SHOWN)))
-        return f"Explanation of {n} row{'s' * (n > 1)}\n{rows}" + "\n  ..." * (n > EXPLAIN_SHOWN)
+        n = len(self.prediction)
+        lines = [f"Explanation of {n} row{'' if n == 1 else 's'}"]
+        lines += [self._sentence(i) for i in range(min(n, EXPLAIN_SHOWN))]
+        return "\n".join(lines + ["  ..."] * (n > EXPLAIN_SHOWN))
 
     def _sentence(self, i: int) -> str:
         """Return the sum of one row in words, for its first output or its likeliest class."""

@@ -33,7 +33,7 @@ class PortableModel:
         self.kind, self.model, self.encoder = kind, state["_model"], state["_encoder"]
         self.classes_, self._one_output = state.get("classes_"), state.get("_one_output", False)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """Return predictions, or the likeliest classes."""
         if self.classes_ is None:
             return self._scores(self._numbers(X))[0][:, 0 if self._one_output else slice(None)]
@@ -49,7 +49,8 @@ class PortableModel:
         else:
             Z = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
             P = np.exp(Z - Z.max(axis=1, keepdims=True))
-        return P / P.sum(axis=1, keepdims=True)
+        P /= P.sum(axis=1, keepdims=True)
+        return P
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the lower and upper end of an interval for a new y."""
@@ -156,7 +157,7 @@ def _upper_quantile(errors: Floats, weight: Floats, share: float) -> Floats:
     order, n = np.argsort(errors, axis=0), float(weight.sum())
     below = np.cumsum(weight[order], axis=0) < share * (n + 1.0) * (1 - 1e-12)
     at = np.take_along_axis(order, np.minimum(below.sum(axis=0), len(errors) - 1)[None], axis=0)
-    out = np.take_along_axis(errors, at, axis=0)[0]
+    out: Floats = np.take_along_axis(errors, at, axis=0)[0]
     if share > n / (n + 1.0):  # too few rows: as far out as a normal error would be
         normal = NormalDist().inv_cdf
         out = np.where(out > 0, out * normal(share) / normal(max(n / (n + 1.0), 0.75)), out)
