@@ -448,15 +448,15 @@ class MondrianEstimator(BaseEstimator):
         if not isinstance(self.path_, LifetimePath | None):
             raise ValueError("The path is none.")
         encoder, n_dims = self._encoder, self._model.trees.n_dims
-        if not isinstance(self._notes, FitNotes | None):
-            raise ValueError("The notes on the fit are none.")
-        if self._notes is not None:
-            self._notes.check(n_dims, self.n_features_in_)
         if isinstance(encoder, TableEncoder) and encoder.is_number_.size == n_dims:
             n_dims = encoder.n_features_in_
         elif encoder is not None:
             raise ValueError("The encoder is that of another model.")
         check_columns(self, n_dims)
+        if not isinstance(self._notes, FitNotes | None):
+            raise ValueError("The notes on the fit are none.")
+        if self._notes is not None:
+            self._notes.check(self._model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)
         if classes is not None and not np.array_equal(np.unique(classes), classes):
             raise ValueError("The classes are not sorted.")

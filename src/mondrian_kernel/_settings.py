@@ -244,13 +244,13 @@ LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
 # Importances: how much the error on rows held out grows when a column is shuffled. Predictions of
 # all shuffles for each fitted row, and bounds on them; then fewest and most rows that are shuffled.
-IMPORTANCE_PREDICTIONS_PER_ROW, IMPORTANCE_PREDICTIONS = 3, (1000, 30_000)
+IMPORTANCE_PREDICTIONS_PER_ROW, IMPORTANCE_PREDICTIONS = 1.5, (1000, 30_000)
 IMPORTANCE_ROWS = (40, 2000)
 IMPORTANCE_SHUFFLES = 5  # each is of other rows
 
 # Explanations.
-# Rows that a row is compared with; the time is in proportion. With 10 rows, 10 columns and 300 trees
-# 100 rows take about a second.
+# Rows that a row is compared with; the time is in proportion. 100 rows of 10 columns with 300 trees
+# take about a second.
 BACKGROUND_ROWS = 10
 EXPLAIN_ALL_ORDERS = 4  # columns up to which all orders are taken
 EXPLAIN_NUMBERS = 2**21  # numbers of rows made at once, 16 MB
