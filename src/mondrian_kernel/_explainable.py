@@ -26,21 +26,22 @@ class ExplainableEstimator(MondrianEstimator):
         The error is the squared one over the variance of y, or the log loss of classes. Only after
         a fit with ``lifetime="auto"``.
         """
-        return self._importances()[0]
+        return self._importances(0)
 
     @property
     def feature_importances_std_(self) -> FloatArray:
         """Standard deviation of the importances over shuffles, each of other rows."""
-        return self._importances()[1]
+        return self._importances(1)
 
-    def _importances(self) -> FloatArray:
+    def _importances(self, which: int) -> FloatArray:
         check_is_fitted(self)
         if self._notes is None or self._notes.importances.size == 0:
             raise AttributeError(
                 'Importances exist after a fit with lifetime="auto" that held rows out. For other '
                 "models use sklearn.inspection.permutation_importance(model, X_test, y_test)."
             )
-        return self._notes.importances
+        found: FloatArray = self._notes.importances[which]
+        return found
 
     def explain(
         self, X: ArrayLike, *, n_neighbours: int = 5, background: ArrayLike | None = None

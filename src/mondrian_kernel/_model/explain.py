@@ -105,8 +105,8 @@ def most_similar(
     leaf, levels = model.rows.leaf, model.levels
     new = model.features(X, n_jobs).T.tocsr()
     n_rows, k = leaf.shape[0], min(n_neighbours, leaf.shape[0])
-    best = np.empty((X.shape[0], 0), np.intp)
-    kernel = np.empty((X.shape[0], 0))
+    best: NDArray[np.intp] = np.empty((X.shape[0], 0), np.intp)
+    kernel: FloatArray = np.empty((X.shape[0], 0))
     size = max(1, EXPLAIN_NUMBERS // (levels.n_levels * levels.n_trees))
     for begin in range(0, n_rows, size):
         block = levels.features(leaf[begin : begin + size], None) @ new
@@ -115,5 +115,6 @@ def most_similar(
         best = np.hstack([best, np.broadcast_to(own, found.shape)])
         kernel = np.hstack([kernel, found])
         order = np.argsort(-kernel, axis=1, kind="stable")[:, :k]
-        best, kernel = (np.take_along_axis(a, order, axis=1) for a in (best, kernel))
+        best = np.take_along_axis(best, order, axis=1)
+        kernel = np.take_along_axis(kernel, order, axis=1)
     return best, kernel / levels.weights.sum()
