@@ -20,6 +20,7 @@ from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missin
 from mondrian_kernel._linear.classes import label_array
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
+from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
@@ -86,7 +87,8 @@ _DOCS = {
     encoder_ : TableEncoder or None
         What turned a table into numbers; None where the columns are numbers without gaps.
     relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled column counts, 1 on average over the columns that the trees see.
+        How much each scaled column counts, 1 on average over the columns that the trees see: the
+        finer the function may vary along a column, the larger.
     scale_ : ndarray of shape (n_features_in_,)
         What the columns, or outputs, are divided by: their scale over their relevance.
     n_features_in_ : int
@@ -143,12 +145,17 @@ class MondrianEstimator(BaseEstimator):
     _fixed: Basis | None  # what stays of the fit that a stream goes on from
     path_: LifetimePath | None
     _encoder: TableEncoder | None = None
+    # What the last fit left behind beside the record.
+    _notes: FitNotes | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
-    def _set_fitted(self, model: FittedModel, path: LifetimePath | None) -> None:
+    def _set_fitted(
+        self, model: FittedModel, path: LifetimePath | None, notes: FitNotes | None = None
+    ) -> None:
         self._model, self._stream, self._fixed, self.path_ = model, None, None, path
+        self._notes = notes
 
     @property
     def model_(self) -> FittedModel:
@@ -436,6 +443,7 @@ class MondrianEstimator(BaseEstimator):
         """Return a fitted copy of this estimator with another record."""
         other = copy.copy(self)
         other._model, other._stream, other._fixed = model, None, None
+        other._notes = without_measures(self._notes)
         return other
 
     def check(self) -> None:
@@ -456,6 +464,10 @@ class MondrianEstimator(BaseEstimator):
         elif encoder is not None:
             raise ValueError("The encoder is that of another model.")
         check_columns(self, n_dims)
+        if not isinstance(self._notes, FitNotes | None):
+            raise ValueError("The notes on the fit are none.")
+        if self._notes is not None:
+            self._notes.check(self._model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)
         if classes is not None and not np.array_equal(np.unique(classes), classes):
             raise ValueError("The classes are not sorted.")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.stream import Stream
@@ -17,7 +17,7 @@ from mondrian_kernel._path.posterior import WidthMixture
 from mondrian_kernel._typing import FloatArray
 
 
-class UncertainRegressor(MondrianEstimator):
+class UncertainRegressor(ExplainableEstimator):
     """Predictions with standard deviations, covariances, intervals and draws."""
 
     _one_output: bool
@@ -182,6 +182,14 @@ class UncertainRegressor(MondrianEstimator):
             for t in range(mean.shape[1])
         ]
         return np.stack(draws, axis=1)
+
+    def _outputs(self, rows: FloatArray) -> FloatArray:
+        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        if mixture is None:
+            return super()._outputs(rows)
+        parts = [model._outputs(rows) for model in mixture.models]
+        out: FloatArray = np.tensordot(mixture.weights, parts, axes=1)
+        return out
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values

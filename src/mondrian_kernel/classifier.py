@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._base import shared_docs
+from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._linear.classes import (
     announced_classes,
     check_classes,
@@ -24,12 +25,14 @@ from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.class_fit import fit_classes
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.importance import findings_of_classes
 from mondrian_kernel._model.link import log_odds
+from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
+from mondrian_kernel._path.checks import check_weights, fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
@@ -50,7 +53,7 @@ def _has_probabilities(model: MondrianKernelClassifier) -> bool:
 
 
 @shared_docs
-class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
+class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     r"""Kernel classification whose columns, widths and noise are learnt from the data.
 
     By default the scores S of the classes are those of a regression of ±1, as
@@ -93,6 +96,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
     Attributes
     ----------
     <attributes>
+    feature_importances_, feature_importances_std_ : ndarrays of shape (n_features_in_,)
+        How much the error on rows held out, the log loss, grows when
+        a column is shuffled, and its deviation over shuffles. Only with ``lifetime="auto"``.
     classes_ : ndarray of shape (n_classes,)
         Classes, sorted.
     cell_weights_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
@@ -114,9 +120,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **MondrianEstimator._parameter_constraints,
+        **ExplainableEstimator._parameter_constraints,
         "lifetime": [
-            *MondrianEstimator._parameter_constraints["lifetime"],
+            *ExplainableEstimator._parameter_constraints["lifetime"],
             StrOptions({"path"}),
         ],
         "loss": [StrOptions({"auto", *LOSSES})],
@@ -176,16 +182,17 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         classes, labels = check_classes(targets)
         seed = draw_seed(self.random_state)
         learnt = self.lifetime == self.alpha == self.loss == "auto"
-        stages = Stages(self.verbose if learnt else 0, 5)
+        stages = Stages(self.verbose if learnt else 0, 6)
         metric = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
         if self.class_weight is not None:
             weight = weigh_classes(self.class_weight, classes, labels, weight)
         path = None
         stages.done("columns")
         if learnt:
-            rows, column, weight = in_fixed_order(rows, labels[:, None], weight)
-            labels = column[:, 0]
-            model = fit_classes(
+            order, weight = fixed_order(rows, labels[:, None], weight)
+            index = used_rows(sample_weight, labels.size)[order]
+            rows, labels = rows[order], labels[order]
+            fit = fit_classes(
                 rows,
                 labels,
                 classes.size,
@@ -197,11 +204,18 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
                 n_jobs=self.n_jobs,
                 stages=stages,
             )
+            model = fit.model
+            found = findings_of_classes(fit, rows, labels, self._column_of_output(), self.n_jobs)
+            stages.done("importances of the columns")
+            notes = notes_on(
+                rows, labels[:, None], weight, seed, index, seconds=stages.seconds, **found
+            )
         else:
+            notes = notes_on(rows, labels[:, None], weight, seed)
             if weight is None:
                 weight = np.ones(labels.size)
             model, path = self._fit_loss(rows, labels, classes.size, weight, seed, metric.columns)
-        self._set_fitted(model, path)
+        self._set_fitted(model, path, notes)
         self.classes_ = classes
         return self
 
@@ -415,6 +429,20 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        rows, model = self._check_new(X), self._fitted()
+        return self._scores_of_rows(self._check_new(X))
+
+    def _scores_of_rows(self, rows: FloatArray) -> FloatArray:
+        model = self._fitted()
         S = model.scores(rows, self.n_jobs)
         return S if model.link is None else log_odds(S, model.link)
+
+    def _outputs(self, rows: FloatArray) -> FloatArray:
+        F = self._scores_of_rows(rows)
+        return probabilities(F) if hasattr(self, "predict_proba") else F
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[..., 0] if values.shape[-1] == 1 else values
+
+    def _as_given(self, targets: FloatArray) -> NDArray[Any]:
+        given: NDArray[Any] = self.classes_[targets[..., 0].astype(int)]
+        return given

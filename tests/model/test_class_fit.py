@@ -91,7 +91,7 @@ def test_trend_holds_rows_out():
     Y, folds = targets(2), draw_folds(300, 1)
     centred = Y - Y.mean(axis=0)
     args = np.ones(300), folds, METRIC, [np.ones(2)], 1
-    trend, at_rows = fit_class_trend(X, Y, centred, *args)
+    (trend, *_), at_rows = fit_class_trend(X, Y, centred, *args)
     assert at_rows.shape == (300, 6, 1)
     assert_allclose(at_rows[:, 0], trend(X), atol=1e-9)
     fit = _Logistic(trend, X, Y, np.ones(300))
@@ -103,7 +103,7 @@ def test_trend_holds_rows_out():
 
 def test_few_rows():
     Y = targets(2)[:3]
-    trend, at_rows = fit_class_trend(
+    (trend, *_), at_rows = fit_class_trend(
         X[:3], Y, Y - Y.mean(), np.ones(3), draw_folds(3, 0), METRIC, [np.ones(2)], 0
     )
     assert at_rows.shape == (3, 1, 1)

@@ -305,6 +305,7 @@ FORGED_HEADERS = {
     "array of lists": (_attribute("x_", {"objects": [[1], [{"list": []}]]}), "other items"),
     "stream": (_attribute("_stream", 3), "no attribute 'fitted'"),
     "path": (_attribute("path_", 3), "path"),
+    "notes": (_attribute("_notes", 3), "notes"),
     "mixture": (_attribute("_mixture", 3), "mixture"),
     "error bars": (_attribute("_bars", {"dict": []}), "not one of a regression"),
     "outputs": (_attribute("_one_output", True), "has 2 scores, not 1"),

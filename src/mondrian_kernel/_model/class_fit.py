@@ -22,7 +22,7 @@ from mondrian_kernel._linear.losses import encode, probabilities, slope, value
 from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
-from mondrian_kernel._model.kernel_fit import cell_weights, choose_metric, grow_levels
+from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
 from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, landmark_factor
@@ -58,7 +58,7 @@ def fit_classes(
     max_cells: int | None,
     n_jobs: int | None,
     stages: Stages,
-) -> FittedModel:
+) -> KernelFit:
     """Fit trend, trees and calibration; the parameters are those of ``fit_kernel``."""
     s = np.ones(labels.size) if weight is None else weight / weight.mean()
     Y = encode(labels, n_classes, "log_loss")
@@ -68,8 +68,8 @@ def fit_classes(
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
-    stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
+    trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
+    stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
     stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, Y, offset, folds, levels.n_levels, seed)
@@ -84,7 +84,12 @@ def fit_classes(
         P = probabilities(log_odds(scores, link))
         own = np.stack([P[np.arange(out.size), labels[out]], s[out]], axis=1)
     stages.done("weights of widths and cells")
-    return FittedModel(
+
+    def without(fold: int) -> FittedModel:
+        weights = cell_weights(operator, levels, v, dual[:, 1 + fold, :, 0])
+        return replace(model, cell_weights=weights, trend=trends[1 + fold], rows=None)
+
+    model = FittedModel(
         trees=trees,
         levels=levels,
         cell_weights=cell_weights(operator, levels, v, dual[:, 0, :, 0]),
@@ -94,10 +99,11 @@ def fit_classes(
         seed=seed,
         signal=np.empty(0),
         rows=TrainingRows(leaf, Y, s),
-        trend=trend,
+        trend=trends[0],
         link=link,
         calibration=own,
     )
+    return KernelFit(model, operator, folds, scores, without)
 
 
 def newton_step(
@@ -193,7 +199,7 @@ def fit_class_trend(
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
-) -> tuple[Trend, FloatArray]:
+) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend of log-odds and fit it; see ``fit_trend``.
 
     The kernel is chosen by squared error. From 50 000 rows on the trend is that of a sample.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,16 +58,24 @@ class KernelFit:
         The model.
     operator : LevelOperator
         Cells of the rows.
-    rows : ndarray of shape (n,)
-        Rows that were held out.
+    folds : Folds
+        Parts of the rows that were held out.
     predictions : ndarray of shape (n, K)
-        Their predictions.
+        Predictions of the n rows held out.
+    without : callable
+        Returns the model that was fitted without a part of the rows, by the number of the part.
     """
 
     model: FittedModel
     operator: LevelOperator
-    rows: NDArray[np.intp]
+    folds: Folds
     predictions: FloatArray
+    without: Callable[[int], FittedModel]
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows that were held out."""
+        return self.folds.held_out
 
 
 def fit_kernel(
@@ -115,8 +124,8 @@ def fit_kernel(
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
-    stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
+    trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
+    stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
     stages.done(f"{trees.n_trees} trees grown")
@@ -131,8 +140,15 @@ def fit_kernel(
     if folds.n_folds:
         of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
         predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
-    dual, rest = dual[:, :K], rest[:, 0]
+    duals, dual, rest = dual[:, K:], dual[:, :K], rest[:, 0]
     stages.done("weights of widths and cells")
+
+    def without(fold: int) -> FittedModel:
+        own = duals[:, fold * K : (fold + 1) * K]
+        weights = std * cell_weights(operator, levels, v, own)
+        trend = trends[1 + fold].rescaled(std, mean)
+        return replace(model, cell_weights=weights, trend=trend, rows=None)
+
     model = FittedModel(
         trees=trees,
         levels=levels,
@@ -143,9 +159,9 @@ def fit_kernel(
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
         rows=TrainingRows(leaf, std * rest, s),
-        trend=trend.rescaled(std, mean),
+        trend=trends[0].rescaled(std, mean),
     )
-    return KernelFit(model, operator, folds.held_out, std * predictions + mean)
+    return KernelFit(model, operator, folds, std * predictions + mean, without)
 
 
 def grow_levels(

@@ -168,7 +168,7 @@ def fit_trend(
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
-) -> tuple[Trend, FloatArray]:
+) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend and fit it.
 
     Parameters
@@ -190,8 +190,8 @@ def fit_trend(
 
     Returns
     -------
-    trend : Trend
-        The trend of all rows.
+    trends : list of Trend
+        The trend of all rows, and that without each part of the rows.
     at_rows : ndarray of shape (N, 1 + n_folds, K)
         Trend at each row, of all rows and when each part of the rows is held out.
     """
@@ -205,8 +205,8 @@ def fit_trend(
     return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
 
 
-def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[Trend, FloatArray]:
-    """Return the first trend, with bounds, and the values of all at rows, (N, 1 + n_folds, K).
+def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[Trend], FloatArray]:
+    """Return trends with bounds, and their values at rows, (N, 1 + n_folds, K).
 
     The trends are those of all rows, and of the rows without each part.
     """
@@ -215,13 +215,14 @@ def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[Trend,
     found = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)(rows)
     at_rows = found.reshape(rows.shape[0], folds.n_folds + 1, -1)
     at_rows += np.stack([trend.intercept for trend in trends])
-    for k in range(folds.n_folds, -1, -1):  # all rows last: their bounds are kept
+    ended = []
+    for k, trend in enumerate(trends):
         fitted = at_rows[folds.of_row != k - 1, k] if k else at_rows[:, 0]
         low, high = fitted.min(axis=0), fitted.max(axis=0)
         margin = TREND_MARGIN * (high - low)
-        low, high = low - margin, high + margin
-        np.clip(at_rows[:, k], low, high, out=at_rows[:, k])
-    return replace(trends[0], low=low, high=high), at_rows
+        ended.append(replace(trend, low=low - margin, high=high + margin))
+        np.clip(at_rows[:, k], low - margin, high + margin, out=at_rows[:, k])
+    return ended, at_rows
 
 
 def choose_kernel(

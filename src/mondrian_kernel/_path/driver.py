@@ -318,18 +318,22 @@ def listener(verbose: Verbose) -> Callback | None:
 
 
 class Stages:
-    """Tells how far a fit of several stages has come, as a path does."""
+    """Tells how far a fit of several stages has come, as a path does.
+
+    ``seconds`` holds the time that each stage took.
+    """
 
     def __init__(self, verbose: Verbose, total: int) -> None:
-        self._tell, self._total, self._done = listener(verbose), total, 0
+        self._tell, self._total = listener(verbose), total
+        self.seconds: dict[str, float] = {}
         self._began = perf_counter()
 
     def done(self, stage: str) -> None:
         """Tell that a stage has ended, and the seconds that it took."""
-        self._done += 1
         now = perf_counter()
+        self.seconds[stage] = seconds = now - self._began
         if self._tell is not None:
-            self._tell(self._done, self._total, {"stage": stage, "seconds": now - self._began})
+            self._tell(len(self.seconds), self._total, {"stage": stage, "seconds": seconds})
         self._began = now
 
 
