@@ -38,6 +38,19 @@ class Explanation:
         Their kernel, between 0 and 1.
     neighbour_targets : ndarray of shape (n_samples, n_neighbours) or (..., n_outputs), or None
         Their targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel import MondrianKernelRegressor
+    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
+    >>> model = MondrianKernelRegressor(n_estimators=50, random_state=0).fit(X, X[:, 0])
+    >>> found = model.explain(X[:3])
+    >>> found.contributions.shape, found.neighbours[:, 0].tolist()
+    ((3, 2), [0, 1, 2])
+    >>> total = found.base + found.contributions.sum(axis=1)
+    >>> bool(np.allclose(total, model.predict(X[:3])))
+    True
     """
 
     base: Any
