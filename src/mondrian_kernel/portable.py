@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _MAGIC, _FORMAT = b"\x89MONDR\r\n", 2
 _PREFIX = struct.Struct("<8sIIQ32s")
-_LEAST_SHARE = 1e-3  # LINK_FLOOR of the library
 _ROWS = 256  # rows that walk down the trees at once
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
 
@@ -70,11 +69,7 @@ class PortableModel:
         if self.classes_ is None:
             raise ValueError(f"A {self.kind} has no classes.")
         S, link = self._scores(self._numbers(X))[0], self.model["link"]
-        if link is not None:
-            q = 0.5 + 0.5 * (np.hstack([-S, S]) if S.shape[1] == 1 else S)
-            Z = link[0] * np.log(np.maximum(q, _LEAST_SHARE)) + link[1:]
-            S = Z[:, 1:] - Z[:, :1] if Z.shape[1] == 2 else Z
-        return S
+        return S if link is None else link[0] * S + link[1:]
 
     def _numbers(self, X: Any) -> Floats:
         """Encode the columns of a table as numbers."""
@@ -110,14 +105,15 @@ class PortableModel:
 
 
 def _trend(trend: Any, rows: Floats) -> Any:
-    away = rows[:, None] - trend["landmarks"]
+    seen = np.clip(rows, *trend["ends"]) * trend["factor"]
+    away = seen[:, None] - trend["landmarks"]
     if trend["lifetimes"].size:
         distance = np.abs(away).sum(axis=2)[..., None]
         kernel = np.exp(-trend["lifetimes"] * distance) @ trend["shares"]
     else:
         r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
         kernel = (1.0 + r) * np.exp(-r)
-    return kernel @ trend["coef"] + trend["intercept"]
+    return np.clip(kernel @ trend["coef"] + trend["intercept"], trend["low"], trend["high"])
 
 
 def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Floats, Floats]:
