@@ -86,6 +86,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     <scale>
     <max_cells>
+    <forgetting>
     <random_state>
 
     Attributes
@@ -133,6 +134,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         relevance: str = "auto",
         categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Verbose = 0,
@@ -146,6 +148,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self.relevance = relevance
         self.categorical_features = categorical_features
         self.max_cells = max_cells
+        self.forgetting = forgetting
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -282,11 +285,11 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         """Learn from further rows, each taken once, after :meth:`fit` or from nothing.
 
         After a fit the width, the penalty and the scale stay. From nothing, with
-        ``lifetime="auto"``, up to five widths share the trees. The one with the lowest loss on
-        unseen rows predicts. When the narrowest wins, a narrower one is added. ``scale="std"`` is
-        taken from the first 1024 rows, the relevances from the first 4096, and ``alpha="auto"`` is
-        0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
-        cut any more, but all learn.
+        ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
+        their losses on rows that they had not learnt. When the narrowest has the least, a narrower
+        one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
+        first 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
+        ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------
@@ -312,17 +315,19 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self.classes_ = known
         return self
 
-    def _blank_learner(self, n_outputs: int) -> Filter:
-        return Filter(n_outputs, self._stream_loss, self._stream_alpha)
+    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
+        return Filter(n_outputs, self._stream_loss, self._stream_alpha, half_life)
 
-    def _continuing_learner(self, model: FittedModel) -> Filter:
-        return Filter.after(model, self._stream_loss)
+    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter:
+        return Filter.after(model, self._stream_loss, half_life)
 
     @property
     def _stream_loss(self) -> str:
         """Loss that a stream follows: that of the fit before it, if any."""
-        fitted = getattr(self, "_model", None)
-        return "squared" if fitted is not None and fitted.link is not None else self._loss
+        if not hasattr(self, "_model"):
+            return self._loss
+        basis = self._fitted() if self._stream is None else self._fixed
+        return "squared" if basis is not None and basis.link is not None else self._loss
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -424,6 +429,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        rows, model = self._check_new(X), self._fitted()
-        S = model.scores(rows, self.n_jobs)
-        return S if model.link is None else log_odds(S, model.link)
+        S = self._scores_of(self._check_new(X))
+        basis = self._fitted() if self._stream is None else self._fixed
+        link = None if basis is None else basis.link
+        return S if link is None else log_odds(S, link)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     LARGEST_NUMBER,
+    RECENT_ROWS,
     RELEVANCE_AT,
     STREAM_WINDOW,
     WARM_UP,
@@ -29,13 +33,13 @@ class Start:
     """State after the leading rows, which are all equal: it does not depend on the scale."""
 
     n_rows: int
-    learner: Learner
-    error: float
+    learners: list[Learner]
+    mixture: Mixture
 
     def check(self) -> None:
-        """Raise ValueError unless there are rows and an error; the learner checks itself."""
-        if self.n_rows < 1 or not 0 <= self.error < np.inf:
-            raise ValueError(f"{self.n_rows} rows have the error {self.error}.")
+        """Raise ValueError unless there are rows; learners and mixture check themselves."""
+        if self.n_rows < 1 or self.mixture.moment.size != len(self.learners):
+            raise ValueError(f"There are {self.n_rows} rows and {len(self.learners)} learners.")
 
 
 class Stream(ScaledStream):
@@ -48,8 +52,9 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from these, and used if it lowers the error on unseen rows.
 
-    The result depends on the rows and their order. It does not depend on how they are split into
-    batches as long as no width is added or dropped.
+    The weights of the cells depend on the rows and their order. They do not depend on how the rows
+    are split into batches as long as no width is added or dropped. How the learners predict
+    together does: it is learnt from predictions as they are made, a batch at a time.
 
     Build it with :meth:`begin` or :meth:`after`. See :class:`ScaledStream` for the widths.
 
@@ -75,7 +80,7 @@ class Stream(ScaledStream):
     @classmethod
     def begin(
         cls,
-        learner: Learner,
+        learners: Sequence[Learner],
         n_columns: int,
         n_trees: int,
         lifetime: float | str,
@@ -87,8 +92,8 @@ class Stream(ScaledStream):
 
         Parameters
         ----------
-        learner : Filter or Means
-            A learner without rows.
+        learners : sequence of Filter or Means
+            Learners without rows, with different half-lives; there will be copies at each width.
         n_columns, n_trees : int
             Number of input columns and of trees.
         lifetime : float or "auto"
@@ -106,26 +111,32 @@ class Stream(ScaledStream):
         auto = isinstance(lifetime, str)
         rungs = np.array(FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
-        learners: list[Learner] = [learner.fresh() for _ in rungs]
+        each: list[Learner] = [copy.deepcopy(learner) for _ in rungs for learner in learners]
         ones = np.ones(n_columns)
         given, measured = column_scale(scale, ones[None], None), is_measured(scale)
-        stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
+        stream = cls(each, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
         if auto or measured or stream.learns_relevance:
-            stream.kept = (np.empty((0, n_columns)), np.empty((0, learner.n_outputs)), np.empty(0))
+            stream.kept = (np.empty((0, n_columns)), np.empty((0, stream.n_outputs)), np.empty(0))
         return stream
 
     @classmethod
-    def after(cls, model: FittedModel, learner: Learner) -> Stream:
+    def after(cls, model: FittedModel, learners: Sequence[Learner]) -> Stream:
         """Return a stream that continues a fit, at all its levels and at its scale.
 
-        ``learner`` is ``Filter.after(model, ...)`` or ``Means.after(model, ...)``. The trees are
-        copied; the model stays as it is.
+        ``learners`` are ``Filter.after(model, ...)`` or ``Means.after(model, ...)``, with different
+        half-lives. The trees are copied; the model stays as it is.
         """
         online = continue_trees(model.trees, model.levels, model.seed)
         weights, columns = model.levels.weights, (model.scale, model.relevance)
-        return cls([learner], online, weights, *columns, changes_widths=False)
+        stream = cls(list(learners), online, weights, *columns, changes_widths=False)
+        if model.signal.size and stream.recent.size:
+            # Until new rows have errors of their own: normal errors of the variance of the fit.
+            # The factor 619 mixes their order.
+            scores = ndtri((np.arange(RECENT_ROWS) * 619 % RECENT_ROWS + 0.5) / RECENT_ROWS)
+            stream.recent = np.tile(scores[:, None] * np.sqrt(model.signal), (2, 1))
+        return stream
 
     def learn(
         self, X: FloatArray, Y: FloatArray, weight: FloatArray, max_cells: int | None
@@ -151,7 +162,7 @@ class Stream(ScaledStream):
         """
         self._before = None  # the batch before this one can no longer be rolled back
         rows = X, Y, weight
-        if X.shape[0] <= STREAM_WINDOW:
+        if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
                 return self
@@ -172,9 +183,13 @@ class Stream(ScaledStream):
         if start is not None and not (
             isinstance(start, Start)
             and start.n_rows <= self.n_rows
-            and type(start.learner) is type(first)
-            and start.learner.n_outputs == first.n_outputs
-            and start.learner.n_table == self.online.freeze().n_trees
+            and len(start.learners) == self.n_rates
+            and all(
+                type(learner) is type(first)
+                and learner.n_outputs == first.n_outputs
+                and learner.n_table == self.online.freeze().n_trees
+                for learner in start.learners
+            )
         ):
             raise ValueError("The start is that of another stream.")
         if self.kept is None:
@@ -227,8 +242,9 @@ class Stream(ScaledStream):
             self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
-            learner = copy.deepcopy(self.learners[0])
-            self.start = Start(self.n_rows, learner, float(self.error[0]))
+            learners = copy.deepcopy(self.learners[: self.n_rates])
+            mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
+            self.start = Start(self.n_rows, learners, mixture)
         rows = _joined(take_rows(self.kept, 0, n_before), rows)
         n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
         if n_first > last_build(n_before):
@@ -239,7 +255,7 @@ class Stream(ScaledStream):
             some = take_rows(rows, 0, RELEVANCE_AT)
             new.learn_parts(take_rows(some, new._n_kept(), None), max_cells)
             other = new._with_relevance(some, max_cells)
-            new = other if other.error.min() < new.error.min() else new
+            new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
         new.learn_parts(take_rows(rows, new._n_kept(), None), max_cells)
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
         new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
@@ -276,9 +292,11 @@ class Stream(ScaledStream):
         online = OnlineTrees.from_trees(
             equal, online.seed, rungs, online.column, online.stop, room=2 * old.time.size
         )
-        learners = [copy.deepcopy(start.learner) for _ in rungs]
+        learners = [copy.deepcopy(learner) for _ in rungs for learner in start.learners]
         new = Stream(learners, online, self.level_weights, scale, relevance, self.changes_widths)
-        new.start, new.error = start, np.full(rungs.size, start.error)
+        members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
+        new.start, new.mixture = start, start.mixture.of(members)
+        new.recent = self.recent.copy()
         new.scale_rule, new.learns_relevance = self.scale_rule, self.learns_relevance
         new.learn_parts(take_rows(rows, 1, None), max_cells)
         return new

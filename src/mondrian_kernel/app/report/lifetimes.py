@@ -131,7 +131,7 @@ def small_models(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = clone(small).set_params(lifetime=lifetime, alpha=alpha).fit(T, targets)
-        model._model = replace(model._model, columns=columns)
+        model._model = replace(model._fitted(), columns=columns)
         return model
 
     return fit, f"{n_trees} trees on {rows.size} rows"
