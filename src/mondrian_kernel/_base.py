@@ -26,7 +26,13 @@ from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import HALF_LIVES, LARGEST_NUMBER, STREAM_ALPHA, STREAM_TREES
+from mondrian_kernel._settings import (
+    HALF_LIVES,
+    LARGEST_NUMBER,
+    STREAM_ALPHA,
+    STREAM_CELLS,
+    STREAM_TREES,
+)
 from mondrian_kernel._trees.checks import (
     check_budget,
     check_columns,
@@ -57,7 +63,7 @@ _DOCS = {
         "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
     "max_cells": """
     max_cells : int or None, default=None
-        Bound on the number of cells of all trees.""",
+        Bound on the number of cells of all trees. Streams have at most a million without it.""",
     "forgetting": """
     forgetting : "auto", None or float, default="auto"
         How ``partial_fit`` forgets. A number is the rows after which a row counts half; None
@@ -434,7 +440,8 @@ class MondrianEstimator(BaseEstimator):
             Y = Y if fixed.trend is None else Y - fixed.trend(rows)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
-            new = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
+            max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
+            new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
         except BaseException:
             stream.rollback()
             if getattr(self, "_stream", None) is stream:

@@ -264,6 +264,10 @@ STREAM_WINDOW = 1024
 WARM_UP = 1024
 # Rows of a batch when the first rows are learnt again, so that errors are those of late rows.
 REPLAY_ROWS = 32
+# Factor by which the scale of a column must change for a new start on the last rows to be tried.
+RENEWAL_RATIO = 4.0
+# Cells of a stream without max_cells, so that its memory is bounded: some 500 MB at ten columns.
+STREAM_CELLS = 1_000_000
 # Rows after which the relevance of columns is learnt.
 RELEVANCE_AT = 4096
 # Half-lives of rows, in rows, with forgetting="auto": learners of each predict together.

@@ -8,16 +8,29 @@ from mondrian_kernel._settings import MIXTURE_KEEP, STREAM_WINDOW
 
 
 @kernel
-def judge(scores, base, Y, sample_weight, loss, weights, n_seen, gram, moment, error, mixed):
+def judge(
+    scores,
+    base,
+    Y,
+    sample_weight,
+    loss,
+    curvature,
+    weights,
+    n_seen,
+    gram,
+    moment,
+    error,
+    mixed,
+):
     """Mix the scores of rows, and learn from their targets how good the learners are.
 
     ``scores`` (J, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
     ``mixed`` (n, K) receives f = base + Σ_j weights_j (scores_j - base). Changed in place: with
-    x_j = scores_j - base and h the curvature of the loss, ``gram`` (J, J) is the discounted sum
-    of h x xᵀ, and ``moment`` (J,) that of x (h (f - base) - ℓ'), the target of a Newton step. The
-    squared loss needs one step only. ``error`` (J + 1,) are mean losses of the learners and of
-    their mixture over all rows, of which ``n_seen`` came before these; later, over the last
-    ``STREAM_WINDOW`` or so.
+    x_j = scores_j - base, the sample weight s and the largest ``curvature`` h of the loss,
+    ``gram`` (J, J) is the discounted sum of s h x xᵀ, and ``moment`` (J,) that of
+    s x (h (f - base) - ℓ'), whose regression on x is a step of descent. ``error`` (J + 1,) are mean
+    losses of the learners and of their mixture over all rows, of which ``n_seen`` came before
+    these; later, over the last ``STREAM_WINDOW`` or so.
     """
     J, n, K = scores.shape
     x, D = np.empty((J, K)), np.empty(K)
@@ -32,7 +45,8 @@ def judge(scores, base, Y, sample_weight, loss, weights, n_seen, gram, moment, e
             _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
             error[j] += rate * (value - error[j])
         # Without a variance of the scores the step is the negative slope.
-        h, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
+        _, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
+        h = sample_weight[i] * curvature
         error[J] += rate * (value - error[J])
         for j in range(J):
             moment[j] *= MIXTURE_KEEP

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._online.group import Counts, Judged
+from mondrian_kernel._online.learners import loss_code
 from mondrian_kernel._settings import LEAST_SHARE, MIXTURE_KEEP, MIXTURE_PRIOR
 from mondrian_kernel._typing import FloatArray
 
@@ -24,37 +26,39 @@ def _kernels() -> Any:
 class Mixture:
     r"""Weights θ of J learners in :math:`f = b + \sum_j \theta_j (f_j - b)`, b a common intercept.
 
-    They are learnt by ridge regression of the targets on the scores of the learners, each before
-    it had learnt the row, with Newton steps for other losses than the squared one. A sum below 1
-    shrinks to the intercept. At first all weights are 1/J, and this counts as 50 rows. Rows are
-    forgotten at the rate 1/5000.
+        They are learnt by ridge regression of the targets on the scores of the learners, each before
+        it had learnt the row; for other losses than the squared one, by steps of descent. A sum below 1
+        shrinks to the intercept. At first all weights are 1/J, and this counts as 50 rows. Rows are
+        forgotten at the rate 1/5000.
 
-    Attributes
-    ----------
-    gram : ndarray of shape (J, J)
-        Sum of the products of the scores less b.
-    moment : ndarray of shape (J,)
-        Sum of the products of scores and targets less b.
-    error : ndarray of shape (J + 1,)
-        Mean loss of each learner, and of the mixture, on rows they had not learnt: of all rows, and
-        after 1024 rows a mean that forgets old rows at the rate 1/1024.
-    n_rows : int
-        Number of rows.
-    weights : ndarray of shape (J,)
-        The weights θ.
-    shares : ndarray of shape (J,)
-        Their absolute values over the sum of these.
+        Attributes
+        ----------
+        gram : ndarray of shape (J, J)
+            Sum of the products of the scores less b.
+        moment : ndarray of shape (J,)
+            Sum of the products of scores and targets less b.
+        error : ndarray of shape (J + 1,)
+            Mean loss of each learner, and of the mixture, on rows they had not learnt: of all rows, and
+            after 1024 rows a mean that forgets old rows at the rate 1/1024.
+        n_rows : int
+            Number of rows.
+        weights : ndarray of shape (J,)
+            The weights θ.
+        shares : ndarray of shape (J,)
+            Their absolute values over the sum of these.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._online.group import Counts, Judged
-    >>> from mondrian_kernel._online.mixture import Mixture
-    >>> y = np.random.default_rng(0).normal(size=(5000, 1))
-    >>> judged = Judged(np.stack([y, -y]), np.ones((2, 5000)))
-    >>> mixture, scores = Mixture.equal(2).judge(judged, np.zeros(1), y, np.ones(5000), 0)
-    >>> mixture.weights.round(1), mixture.error.round()
-    (array([1., 0.]), array([0., 4., 1.]))
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mondrian_kernel._linear.losses import smoothness
+    from mondrian_kernel._online.group import Counts, Judged
+    from mondrian_kernel._online.learners import loss_code
+        >>> from mondrian_kernel._online.mixture import Mixture
+        >>> y = np.random.default_rng(0).normal(size=(5000, 1))
+        >>> judged = Judged(np.stack([y, -y]), np.ones((2, 5000)))
+        >>> mixture, scores = Mixture.equal(2).judge(judged, np.zeros(1), y, np.ones(5000), "squared")
+        >>> mixture.weights.round(1), mixture.error.round()
+        (array([1., 0.]), array([0., 4., 1.]))
     """
 
     gram: FloatArray
@@ -71,11 +75,11 @@ class Mixture:
         return cls(gram, np.zeros(n_learners), np.zeros(n_learners + 1), 0, equal, equal)
 
     def judge(
-        self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: int
+        self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
     ) -> tuple[Mixture, FloatArray]:
         """Return the mixture after some more rows, and the scores (n, K) of these before.
 
-        ``base`` (K,) is the common intercept, ``loss`` the number of the loss.
+        ``base`` (K,) is the common intercept.
         """
         gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
         mixed = np.empty(Y.shape)
@@ -84,7 +88,8 @@ class Mixture:
             base,
             Y,
             weight,
-            loss,
+            loss_code(loss, Y.shape[1]),
+            smoothness(loss, Y.shape[1]),
             self.weights,
             self.n_rows,
             gram,

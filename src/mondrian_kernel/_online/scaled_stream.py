@@ -13,7 +13,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.group import Judged, LearnerGroup, Scores
-from mondrian_kernel._online.learners import Filter, Means, loss_code
+from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._settings import (
     ERROR_HALF_LIFE,
@@ -284,9 +284,8 @@ class ScaledStream:
 
     def _judge(self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from the errors of rows, and keep them."""
-        code = loss_code(self.learners[0].loss, Y.shape[1])
-        shares, n_rows = self.mixture.shares, self.n_rows
-        self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, code)
+        loss, shares, n_rows = self.learners[0].loss, self.mixture.shares, self.n_rows
+        self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
         if self.recent.size > 0:
             place = np.arange(n_rows - len(Y), n_rows) % self.recent.shape[0]
             self.recent[place] = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]

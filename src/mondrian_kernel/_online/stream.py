@@ -19,6 +19,7 @@ from mondrian_kernel._settings import (
     LARGEST_NUMBER,
     RECENT_ROWS,
     RELEVANCE_AT,
+    RENEWAL_RATIO,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -52,6 +53,11 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from these, and used if it lowers the error on unseen rows.
 
+    Where the scale is measured, every 1024 rows it is compared with that of the last 1024. If a
+    column is on a scale that differs by a factor of 4 or more, a stream that starts again on these
+    rows takes over, if its error on them is lower. If not, the next trial is after as many rows as
+    there were.
+
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
     together does: it is learnt from predictions as they are made, a batch at a time.
@@ -69,13 +75,31 @@ class Stream(ScaledStream):
         How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
         Whether the relevance of columns is to be learnt.
+    last : tuple of ndarrays or None
+        The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
+    check_at : int
+        Number of rows after which their scale is looked at next.
+    blank : list
+        Learners without rows for one width.
     """
 
-    _state = (*ScaledStream._state, "kept", "start", "scale_rule", "learns_relevance")
+    _state = (
+        *ScaledStream._state,
+        "kept",
+        "start",
+        "scale_rule",
+        "learns_relevance",
+        "last",
+        "check_at",
+        "blank",
+    )
     kept: Rows | None = None
     start: Start | None = None
     scale_rule: Any = None
     learns_relevance: bool = False
+    last: Rows | None = None
+    check_at: int = 2 * WARM_UP
+    blank: Sequence[Learner] = ()
 
     @classmethod
     def begin(
@@ -118,7 +142,10 @@ class Stream(ScaledStream):
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
         if auto or measured or stream.learns_relevance:
-            stream.kept = (np.empty((0, n_columns)), np.empty((0, stream.n_outputs)), np.empty(0))
+            stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
+        if auto and measured:
+            stream.blank = list(learners)
+            stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
     @classmethod
@@ -165,7 +192,7 @@ class Stream(ScaledStream):
         if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self
+                return self._renewed(max_cells)
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -174,7 +201,33 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new
+        return new._renewed(max_cells)
+
+    def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
+        """Learn from at most 1024 rows on the present scale, and remember them."""
+        n_before = self.n_rows
+        super().learn_batch(rows, max_cells)
+        if self.last is not None:
+            place = np.arange(n_before, self.n_rows) % self.last[2].size
+            for last, part in zip(self.last, rows, strict=True):
+                last[place] = part
+
+    def _renewed(self, max_cells: int | None) -> Stream:
+        """Return a stream on the scale of the last rows, where that differs and serves better."""
+        if self.last is None or self.n_rows < self.check_at:
+            return self
+        place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
+        X, Y, weight = (part[place] for part in self.last)
+        self.check_at = self.n_rows + WARM_UP
+        scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
+        if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
+            return self
+        self.check_at = 2 * self.n_rows
+        columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
+        n_trees, seed = self.online.freeze().n_trees, self.online.seed
+        new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
+        new = new.learn(X, Y, weight, max_cells)
+        return new if new.mixture.error[-1] < self.mixture.error[-1] else self
 
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
@@ -192,6 +245,13 @@ class Stream(ScaledStream):
             )
         ):
             raise ValueError("The start is that of another stream.")
+        if self.last is not None and (
+            [part.shape for part in self.last]
+            != [(2 * WARM_UP, self.scale.size), (2 * WARM_UP, first.n_outputs), (2 * WARM_UP,)]
+            or not all(np.isfinite(part).all() for part in self.last)
+            or len(self.blank) != self.n_rates
+        ):
+            raise ValueError("The last rows have another shape, or are infinite.")
         if self.kept is None:
             return
         X, Y, weight = self.kept
@@ -297,7 +357,8 @@ class Stream(ScaledStream):
         members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
         new.start, new.mixture = start, start.mixture.of(members)
         new.recent = self.recent.copy()
-        new.scale_rule, new.learns_relevance = self.scale_rule, self.learns_relevance
+        for name in ("scale_rule", "learns_relevance", "last", "blank"):
+            setattr(new, name, getattr(self, name))
         new.learn_parts(take_rows(rows, 1, None), max_cells)
         return new
 
@@ -312,6 +373,10 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+
+
+def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
+    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
 
 
 def _joined(a: Rows, b: Rows) -> Rows:
