@@ -12,7 +12,7 @@ from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._settings import HALF_LIVES, MIXTURE_KEEP, MIXTURE_PRIOR
 from mondrian_kernel.forest import MondrianForestRegressor
 
-N, BATCH = 5000, 50
+N, BATCH = 4000, 50
 
 
 def follow(model, X, y, **kwargs):
@@ -32,26 +32,25 @@ def stream(seed=0, change=None):
     X = rng.uniform(size=(N, 2))
     f = np.sin(6 * X[:, 0]) + X[:, 1]
     if change is not None:
-        f[change:] = 1.0 - f[change:]
+        f[change:] = np.cos(9 * X[change:, 1])
     return X, f + 0.2 * rng.normal(size=N)
 
 
 def regressor(**params):
-    return MondrianKernelRegressor(n_estimators=10, random_state=0, **params)
+    params = {"n_estimators": 10, "relevance": "equal", "random_state": 0} | params
+    return MondrianKernelRegressor(**params)
 
 
 @pytest.mark.parametrize("kind", [MondrianKernelRegressor, MondrianForestRegressor])
 def test_a_change_is_followed(kind):
-    X, y = stream(change=2500)
-    late = slice(3500, N)
+    X, y = stream(change=2000)
+    late = slice(3000, N)
     errors = {}
     for forgetting in (None, "auto", 300.0):
-        model = kind(n_estimators=10, forgetting=forgetting, random_state=0)
+        model = kind(n_estimators=10, forgetting=forgetting, relevance="equal", random_state=0)
         errors[forgetting] = np.mean((follow(model, X, y) - y)[late] ** 2)
-    # The noise has the variance 0.04; the average of both functions is off by a variance of 0.58.
-    assert errors[None] > 0.2
-    assert errors["auto"] < 0.1
-    assert errors[300.0] < 0.1
+    assert errors["auto"] < 0.7 * errors[None]
+    assert errors["auto"] < 1.1 * errors[300.0]
 
 
 def test_where_nothing_changes_forgetting_costs_next_to_nothing():
@@ -85,7 +84,8 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores():
     Z, t = scores[:, :, 0].T - 0.3, y[:, 0] - 0.3
     w = 2 * s * MIXTURE_KEEP ** np.arange(39, -1, -1)
     gram, n_kept = Z.T @ (w[:, None] * Z), np.sum(MIXTURE_KEEP ** np.arange(40))
-    prior = MIXTURE_PRIOR / n_kept * np.trace(gram) / 3 * np.eye(3)
+    size = np.trace(gram) / 3 / n_kept + 2 * np.mean((mixed - y) ** 2)
+    prior = MIXTURE_PRIOR * size * np.eye(3)
     expected = np.linalg.solve(gram + prior, Z.T @ (w * t) + prior @ np.full(3, 1 / 3))
     np.testing.assert_allclose(mixture.weights, expected)
     losses = np.vstack([(scores[:, :, 0] - y[:, 0]) ** 2, (mixed - y)[:, 0] ** 2])
@@ -120,11 +120,11 @@ def test_intervals_follow_the_noise(factor):
 
 def test_a_change_of_units_is_noticed():
     X, y = stream()
-    X[2000:, 0] *= 1000.0
+    X[1500:, 0] *= 1000.0
     model = regressor()
     predicted = follow(model, X, y)
     assert model.scale_[0] > 20
-    assert np.mean((predicted - y)[4000:] ** 2) < 0.1
+    assert np.mean((predicted - y)[-500:] ** 2) < 0.1
     model.check()
 
 
@@ -138,11 +138,11 @@ def test_memory_is_bounded(monkeypatch):
 def test_a_class_that_appears_late_is_learnt():
     X, y = stream()
     labels = np.digitize(y, [0.0, 1.0])
-    labels[:3000] = np.minimum(labels[:3000], 1)
-    model = MondrianKernelClassifier(n_estimators=10, random_state=0)
+    labels[:2000] = np.minimum(labels[:2000], 1)
+    model = MondrianKernelClassifier(n_estimators=10, relevance="equal", random_state=0)
     predicted = follow(model, X, labels, classes=[0, 1, 2])
-    assert np.mean(predicted[3000:3050] == 2) == 0
-    assert np.mean(predicted[4500:] == labels[4500:]) > 0.8
+    assert np.mean(predicted[2000:2050] == 2) == 0
+    assert np.mean(predicted[3500:] == labels[3500:]) > 0.8
 
 
 def test_labels_may_come_later_than_rows():

@@ -19,10 +19,8 @@ from mondrian_kernel._settings import (
     ERROR_HALF_LIFE,
     MAX_RUNGS,
     RECENT_ROWS,
-    REPLAY_ROWS,
     RUNGS_ABOVE,
     STREAM_WINDOW,
-    WARM_UP,
 )
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
@@ -290,14 +288,14 @@ class ScaledStream:
             place = np.arange(n_rows - len(Y), n_rows) % self.recent.shape[0]
             self.recent[place] = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
 
-    def learn_parts(self, rows: Rows, max_cells: int | None) -> None:
+    def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
         """Learn from any number of rows. If that fails, the stream must not be used any more.
 
-        How the learners predict together is learnt on small parts at first.
+        They are taken in parts of ``size`` rows, and the very first row alone. The parts matter for
+        the mixture, which judges predictions of a part.
         """
         begin, n = 0, rows[0].shape[0]
         while begin < n:
-            size = REPLAY_ROWS if self.n_rows < WARM_UP else STREAM_WINDOW
             end = begin + (size if self.n_rows > 0 else 1)
             self.learn_batch(take_rows(rows, begin, end), max_cells)
             begin = end
