@@ -21,7 +21,6 @@ from mondrian_kernel._linear.classes import label_array
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.group import Scores
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
@@ -180,17 +179,12 @@ class MondrianEstimator(BaseEstimator):
         """Return the scores of valid rows, (n, K), without a record of the stream."""
         if not isinstance(self._stream, Stream):
             return self._fitted().scores(rows, self.n_jobs)
-        return self._stream_scores(self._stream, rows).mean
-
-    def _stream_scores(self, stream: Stream, rows: FloatArray) -> Scores:
         fixed = self._fixed
         if fixed is None:
-            return stream.scores(rows, self.n_jobs)
+            return self._stream.scores(rows, self.n_jobs)
         rows = fixed.columns(rows)
-        scores = stream.scores(rows, self.n_jobs)
-        if fixed.trend is not None:
-            scores.mean[:] += fixed.trend(rows)
-        return scores
+        scores = self._stream.scores(rows, self.n_jobs)
+        return scores if fixed.trend is None else scores + fixed.trend(rows)
 
     @property
     def lifetime_(self) -> float:
@@ -431,10 +425,16 @@ class MondrianEstimator(BaseEstimator):
         rows, Y, weight = with_weight(rows, Y, sample_weight)
         if weight is None:
             weight = np.ones(rows.shape[0])
-        fixed = getattr(self, "_fixed", None)
+        fixed: Basis | None = getattr(self, "_fixed", None)
         if known and self._stream is None:
             model = self._fitted()
-            fixed = Basis(model.columns, model.trend, model.link)
+            fixed = Basis(model.columns, model.trend, model.link, model.spread)
+        errors, n_cells = None, np.empty(0)
+        if fixed is not None and fixed.spread is not None:
+            model = self._fitted()
+            n_cells = np.diff(model.levels.offset)
+            scores, scale = model.scores_and_scale(rows, self.n_jobs)
+            errors = (Y - scores) / scale
         if fixed is not None:  # columns and trend of a fit stay as they are
             rows = fixed.columns(rows)
             Y = Y if fixed.trend is None else Y - fixed.trend(rows)
@@ -447,6 +447,9 @@ class MondrianEstimator(BaseEstimator):
             if getattr(self, "_stream", None) is stream:
                 self._model = None  # the old record is a view of moved arrays
             raise
+        if errors is not None and fixed is not None and fixed.spread is not None:
+            more = new.online.n_cells[: n_cells.size] - n_cells
+            fixed = replace(fixed, spread=fixed.spread.continued(errors, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
 
@@ -455,7 +458,7 @@ class MondrianEstimator(BaseEstimator):
         model, fixed = stream.fitted(), self._fixed
         if fixed is None:
             return model
-        return replace(model, columns=fixed.columns, trend=fixed.trend, link=fixed.link)
+        return replace(model, **vars(fixed))
 
     def _stream_trees(self) -> int:
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
@@ -482,7 +485,7 @@ class MondrianEstimator(BaseEstimator):
             raise ValueError("There is no fitted model.")
         model = self._fitted()
         if self._fixed is not None:
-            self._fixed.check(model.trees.n_dims, model.n_outputs)
+            self._fixed.check(model)
         if not isinstance(self.path_, LifetimePath | None):
             raise ValueError("The path is none.")
         encoder, n_dims = self._encoder, model.trees.n_dims

@@ -272,7 +272,7 @@ STREAM_CELLS = 1_000_000
 # Rows after which the relevance of columns is learnt.
 RELEVANCE_AT = 4096
 # Half-lives of rows, in rows, with forgetting="auto": learners of each predict together.
-HALF_LIVES = (float("inf"), 8000.0, 1000.0)
+HALF_LIVES = (float("inf"), 1000.0)
 # Weight of a new row over that of an old one at which tables are put into other units.
 LARGEST_GROWTH = 1e100
 # Share that rows keep of their weight in the mixture of learners, and rows that equal weights of

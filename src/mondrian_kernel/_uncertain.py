@@ -143,10 +143,11 @@ class UncertainRegressor(MondrianEstimator):
 
     def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
         """Return predictions, the scale of their errors, (n, K) each, and the spread."""
-        if isinstance(self._stream, Stream):
-            scores, variance = self._stream_scores(self._stream, rows)
+        stream = self._stream
+        if isinstance(stream, Stream) and self._fixed is None:
+            scores, variance = stream.scores_and_variance(rows, self.n_jobs)
             scale = np.repeat(np.sqrt(variance)[:, None], scores.shape[1], axis=1)
-            return scores, scale, self._stream.spread()
+            return scores, scale, stream.spread()
         model = self._fitted()
         if model.spread is not None:
             return *model.scores_and_scale(rows, self.n_jobs), model.spread

@@ -1,11 +1,15 @@
 """Streams that change: forgetting, intervals, scales, late classes, and bounded memory."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel import _base as base_module
+from mondrian_kernel import regressor as regressor_module
+from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.group import Judged
 from mondrian_kernel._online.mixture import Mixture
@@ -166,3 +170,47 @@ def test_rows_that_come_twice_and_a_first_batch_of_one_row():
         model.partial_fit(X[:10], y[:10])
     assert np.isfinite(model.predict_interval(X)).all()
     assert np.abs(model.predict(X[:10]) - y[:10]).max() < 0.5
+
+
+@pytest.mark.parametrize("n_fit", [300, 600])
+def test_intervals_of_a_fit_continue(n_fit, monkeypatch):
+    """Local scale and range of y stay; the errors become those of new rows."""
+    monkeypatch.setattr(regressor_module, "EXACT_SIZE", 500)  # then in one pass
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(1500, 2))
+    noise = np.where(X[:, 0] < 0.5, 0.05, 0.5)
+    y = 3.0 + np.sin(6 * X[:, 1]) + noise * rng.normal(size=1500)
+    model = MondrianKernelRegressor(n_estimators=20, random_state=0).fit(X[:n_fit], y[:n_fit])
+    before = model.predict_interval(X)
+    exact = n_fit + 100 <= 500
+    with contextlib.nullcontext() if exact else pytest.warns(UserWarning, match="exact"):
+        model.partial_fit(X[n_fit : n_fit + 100], y[n_fit : n_fit + 100])
+    assert isinstance(model._stream, ExactStream) == exact
+    model.check()
+    after = model.predict_interval(X)
+    width = after[:, 1] - after[:, 0]
+    ratio = width / (before[:, 1] - before[:, 0])
+    assert 0.5 < np.median(ratio) < 2.0
+    assert np.median(width[X[:, 0] > 0.6]) > 3 * np.median(width[X[:, 0] < 0.4])
+    # The noise becomes four times as large.
+    rows = slice(n_fit + 100, n_fit + 500)
+    wild = y[rows] + 4 * noise[rows] * rng.normal(size=400)
+    if exact:
+        monkeypatch.setattr(regressor_module, "EXACT_SIZE", 5000)
+    for begin in range(0, 400, 50):
+        part = slice(rows.start + begin, rows.start + begin + 50)
+        model.partial_fit(X[part], wild[begin : begin + 50])
+    low, high = model.predict_interval(X[-400:], clip=False).T
+    new = y[-400:] + 4 * noise[-400:] * rng.normal(size=400)
+    assert 0.82 < np.mean((low <= new) & (new <= high)) < 0.97
+
+
+def test_a_spread_that_goes_on_is_weighted_by_age():
+    one = np.ones(1)
+    old = Spread(np.arange(5.0)[:, None], one, -np.ones((400, 1)), np.ones(400), one, -one, one)
+    new = old.continued(np.ones((128, 1)), np.array([2, 3]), np.array([1, 2]))
+    assert_array_equal(new.cell_weights[:, 0], [0, 1, 0, 2, 3, 4, 0, 0])
+    # Steady state: rows of all ages; half of their weight is that of the last 128 rows.
+    assert np.average(new.errors[:, 0] > 0, weights=new.weight) == pytest.approx(0.5, rel=1e-6)
+    new = new.continued(np.ones((2000, 1)), np.array([3, 5]), np.array([0, 0]))
+    assert new.errors.shape == (1024, 1)

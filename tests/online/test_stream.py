@@ -52,7 +52,7 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     monkeypatch.setattr(
         LearnerGroup, "learn", lambda self, *args: seen.append(group_learn(self, *args)) or seen[-1]
     )
-    error, predicted = stream.mixture.error.copy(), stream.scores(X[1024:], None)
+    error, predicted = stream.mixture.error.copy(), stream.scores_and_variance(X[1024:], None)
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
     ((scores, variance),) = seen
@@ -458,7 +458,7 @@ def test_the_record_holds_all_widths():
         assert_array_equal(model.levels.lifetimes, stream.online.rungs)
         shares = stream.mixture.shares.reshape(-1, 3).sum(axis=1)
         assert_allclose(model.levels.weights, shares, atol=1e-15)
-        scores = stream.scores(grid, None)
+        scores = stream.scores_and_variance(grid, None)
         assert_allclose(scores.mean, model.scores(grid, None), atol=1e-9)
         # As of the learners one by one.
         weights, one = stream.mixture.weights, np.zeros(weights_of := stream.mixture.weights.size)
@@ -468,7 +468,7 @@ def test_the_record_holds_all_widths():
             one[j] = 1.0
             part = copy.copy(stream)
             part.mixture = replace(stream.mixture, weights=one.copy(), shares=one.copy())
-            alone.append(part.scores(grid, None).mean)
+            alone.append(part.scores(grid, None))
         base = stream.learners[0].intercepts(stream._group.small)[0] + stream.learners[0].offset
         mixed = base + np.tensordot(weights, np.stack(alone) - base, axes=1)
         assert_allclose(scores.mean, mixed, atol=1e-9)

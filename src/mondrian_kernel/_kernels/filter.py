@@ -188,37 +188,37 @@ def mixed_scores(
 
     ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm W_j[c_lm], with p_lm as of
     :func:`mondrian_kernel._kernels.walk.walk`. ``variance`` (n,) receives Σ_j shares_j (2 alpha v_j
-    + alpha); as far as a row lies in no cell, v_j is that of the prior. Learners without a share
+    + alpha), if it is not empty; as far as a row lies in no cell, v_j is that of the prior. Learners without a share
     must have no weight. ``arrays`` are those of a ``NodeTable``, ``lifetimes`` those of all rungs
     and their levels.
     """
     nodes, n_levels = NodeTable(*arrays), value.size
     n, n_outputs = scores.shape
     node_of, log_stay = np.empty((n, 1), np.int32), np.empty((n, 1, lifetimes.size))
+    cells, phi = np.empty(lifetimes.size, np.int64), np.empty(lifetimes.size)
     prior = alpha
     for j in range(rung.size):
         prior += 2.0 * alpha * shares[j] * b_variance[j, 0]
     for l in range(n_levels):
         prior += nodes.root.size * value[l] ** 2
-    for i in range(n):
-        variance[i] = prior
-        for k in range(n_outputs):
-            scores[i, k] = 0.0
+    scores[:] = 0.0
+    variance[:] = prior
     for m in range(nodes.root.size):
         walk_trees(X, nodes, m, m + 1, lifetimes, node_of, log_stay)
         for i in range(n):
+            for level in range(lifetimes.size):
+                stay = log_stay[i, 0, level]
+                phi[level] = value[level % n_levels] * (np.exp(stay) if stay < 0.0 else 1.0)
+                cells[level] = column[level, node_of[i, 0]] * n_levels + level % n_levels
             for j in range(rung.size):
                 if shares[j] == 0.0:
                     continue
-                for l in range(n_levels):
-                    level = rung[j] * n_levels + l
-                    c = np.int64(column[level, node_of[i, 0]]) * n_levels + l
-                    feature = value[l]
-                    if log_stay[i, 0, level] < 0.0:
-                        feature *= np.exp(log_stay[i, 0, level])
+                for level in range(rung[j] * n_levels, (rung[j] + 1) * n_levels):
+                    c, feature = cells[level], phi[level]
                     for k in range(n_outputs):
                         scores[i, k] += weights[j] * feature * W[j][c, k]
-                    known = 1.0 - min(P[j][c] * growth[j, 0], 1.0)
-                    variance[i] -= shares[j] * feature**2 * known
-    for i in range(n):
+                    if variance.size > 0:
+                        known = 1.0 - min(P[j][c] * growth[j, 0], 1.0)
+                        variance[i] -= shares[j] * feature**2 * known
+    for i in range(variance.size):
         variance[i] = max(variance[i], alpha)  # but for rounding

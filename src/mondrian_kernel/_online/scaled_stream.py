@@ -164,10 +164,20 @@ class ScaledStream:
             else np.empty(0),
         )
 
-    def scores(self, X: FloatArray, n_jobs: int | None) -> Scores:
+    def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Scores (n, K) of rows as they come, in O(M) a row."""
+        out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(0))
+        self._write_scores(X, n_jobs, out)
+        return out.mean
+
+    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
         """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
-        X, trees = X / self.scale, self.online.freeze()
         out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(X.shape[0]))
+        self._write_scores(X, n_jobs, out)
+        return out
+
+    def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
+        X, trees = X / self.scale, self.online.freeze()
         n_levels, nodes = self.n_rungs * self.level_weights.size, tuple(trees.nodes)
         lifetimes, column = self.online.rungs[:n_levels], self.online.column
         mixing = self._group, self.mixture.weights, self.mixture.shares
@@ -179,7 +189,6 @@ class ScaledStream:
 
         in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * trees.n_trees)
         out.mean[:] += self._intercept()
-        return out
 
     def spread(self) -> Spread:
         """Return the errors of the last rows in units of √variance, with their weights."""
