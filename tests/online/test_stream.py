@@ -21,7 +21,7 @@ from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegre
 RNG = np.random.default_rng(0)
 
 
-RATES = (np.inf, 2000.0, 300.0)
+RATES = (np.inf, 300.0)
 
 
 def begin(
@@ -56,13 +56,13 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
     ((scores, variance),) = seen
-    assert scores.shape == (5 * 3, 476, 1)
-    assert variance.shape == (5 * 3, 476)
+    assert scores.shape == (5 * 2, 476, 1)
+    assert variance.shape == (5 * 2, 476)
     residuals = Y[1024:] - stream.learners[0].offset - scores
     for loss in (residuals[:, :, 0] ** 2).T:
         error[:-1] += (loss - error[:-1]) / WINDOW
     assert_allclose(stream.mixture.error[:-1], error[:-1])
-    assert stream.best == np.argmin(error[:-1]) // 3
+    assert stream.best == np.argmin(error[:-1]) // 2
     kept = stream.recent[np.arange(1024, 1500)] * 1.0
     unit = np.sqrt(predicted.variance[:, None])
     assert np.corrcoef((kept * unit)[:, 0], (Y[1024:] - predicted.mean)[:, 0])[0, 1] > 0.95
@@ -456,7 +456,7 @@ def test_the_record_holds_all_widths():
         model.check()
         stream.check()
         assert_array_equal(model.levels.lifetimes, stream.online.rungs)
-        shares = stream.mixture.shares.reshape(-1, 3).sum(axis=1)
+        shares = stream.mixture.shares.reshape(-1, 2).sum(axis=1)
         assert_allclose(model.levels.weights, shares, atol=1e-15)
         scores = stream.scores_and_variance(grid, None)
         assert_allclose(scores.mean, model.scores(grid, None), atol=1e-9)

@@ -188,9 +188,9 @@ def mixed_scores(
 
     ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm W_j[c_lm], with p_lm as of
     :func:`mondrian_kernel._kernels.walk.walk`. ``variance`` (n,) receives Σ_j shares_j (2 alpha v_j
-    + alpha), if it is not empty; as far as a row lies in no cell, v_j is that of the prior. Learners without a share
-    must have no weight. ``arrays`` are those of a ``NodeTable``, ``lifetimes`` those of all rungs
-    and their levels.
+    + alpha), unless it is empty; as far as a row lies in no cell, v_j is that of the prior.
+    Learners without a share must have no weight. ``arrays`` are those of a ``NodeTable``,
+    ``lifetimes`` those of all rungs and their levels.
     """
     nodes, n_levels = NodeTable(*arrays), value.size
     n, n_outputs = scores.shape
