@@ -152,7 +152,9 @@ def test_the_ladder_does_not_climb_past_the_cap():
 def test_predictions_stay_when_cells_are_cut(blank):
     """After a climb, rows cut cells; where no row was learnt from, scores are what they were."""
     X, Y, s = wave(2 * WINDOW + 50, 100.0, n_dims=1)
-    stream = begin(n_dims=1, n_trees=3, blank=blank).learn(X[:-50], Y[:-50], s[:-50], None)
+    stream = batches(
+        begin(n_dims=1, n_trees=3, blank=blank), [part[:-50] for part in (X, Y, s)], 128
+    )
     assert stream.online.freeze().lifetime > 4 / (X / stream.scale).std()
     grid = np.linspace(X.min(), X.max(), 500)[:, None] / stream.scale
 
@@ -308,7 +310,7 @@ def test_a_large_mean_of_the_targets_costs_nothing(offset, blank):
     grid = np.random.default_rng(5).uniform(size=(200, 2))
     expected = plain.fitted().scores(grid, None)
     assert_allclose(
-        far.fitted().scores(grid, None) - offset, expected, atol=1e-9 + 4 * np.spacing(offset)
+        far.fitted().scores(grid, None) - offset, expected, atol=1e-9 + 10 * np.spacing(offset)
     )
     assert np.mean((expected[:, 0] - np.sin(6 * grid[:, 0])) ** 2) < 0.1 * Y.var()
     if isinstance(blank, Filter):

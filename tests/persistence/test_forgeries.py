@@ -343,7 +343,7 @@ FORGED_HEADERS = {
     "unhashable key": (_attribute("x_", {"dict": [[{"list": []}, 1]]}), "contradicts itself"),
     "objects of another shape": (_attribute("x_", {"objects": [[2], ["a"]]}), "other items"),
     "array of lists": (_attribute("x_", {"objects": [[1], [{"list": []}]]}), "other items"),
-    "stream": (_attribute("_stream", 3), "no attribute 'fitted'"),
+    "stream": (_attribute("_stream", 3), "The stream is none"),
     "path": (_attribute("path_", 3), "path"),
     "mixture": (_attribute("_mixture", 3), "mixture"),
     "error bars": (_attribute("_bars", {"dict": []}), "not one of a regression"),
@@ -457,9 +457,9 @@ def stream_of(kind):
 
 
 STREAMS = {
-    "widths": ["Filter", "Start", "Stream"],
+    "widths": ["Filter", "Mixture", "Start", "Stream"],
     "after a fit": ["Filter", "Stream"],
-    "forest": ["Means", "Start", "Stream"],
+    "forest": ["Means", "Mixture", "Start", "Stream"],
     "exact": ["ExactStream"],
     "exact after a fit": ["ExactStream"],
     "exact after learning": ["ExactStream", "Columns", "Trend"],

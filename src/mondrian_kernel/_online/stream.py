@@ -56,8 +56,8 @@ class Stream(ScaledStream):
 
     Where the scale is measured, every 1024 rows it is compared with that of the last 1024. If a
     column is on a scale that differs by a factor of 4 or more, a stream that starts again on these
-    rows takes over, if its error on them is lower. If not, the next trial is after as many rows as
-    there were.
+    rows takes over, if its error on them is lower. If not, the next trial is after half as many
+    rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
@@ -223,7 +223,7 @@ class Stream(ScaledStream):
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
             return self
-        self.check_at = 2 * self.n_rows
+        self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2)
         columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
         n_trees, seed = self.online.freeze().n_trees, self.online.seed
         new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
@@ -295,12 +295,11 @@ class Stream(ScaledStream):
         """Learn from rows while the scale may change; return the stream that has done so."""
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
-        size = int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
         n_before = self._n_kept()
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
-            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
+            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, REPLAY_ROWS)
             self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
@@ -312,33 +311,29 @@ class Stream(ScaledStream):
         if n_first > last_build(n_before):
             X, _, weight = some = take_rows(rows, 0, n_first)
             scale = stream_scale(self.scale_rule, X, weight)
-            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells, size)
+            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
         if self.learns_relevance and n >= RELEVANCE_AT:
             some = take_rows(rows, 0, RELEVANCE_AT)
-            new.learn_parts(take_rows(some, new._n_kept(), None), max_cells, size)
-            other = new._with_relevance(some, max_cells, size)
-            new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
+            # Both are judged in the same way, whatever the batches were.
+            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells)
+            other = new._with_relevance(some, max_cells)
+            new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
-        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
+        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else REPLAY_ROWS)
         new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
 
-    def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
+    def _with_relevance(self, rows: Rows, max_cells: int | None) -> Stream:
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
         no_ranks = np.zeros(X.shape[1], bool)
         found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
-        return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
+        return self._restarted(rows, scale, found.columns.relevance, max_cells)
 
     def _restarted(
-        self,
-        rows: Rows,
-        scale: FloatArray,
-        relevance: FloatArray,
-        max_cells: int | None,
-        size: int,
+        self, rows: Rows, scale: FloatArray, relevance: FloatArray, max_cells: int | None
     ) -> Stream:
         """Return a stream on another scale that has learnt the kept rows ``rows`` again."""
         assert self.start is not None
@@ -367,7 +362,7 @@ class Stream(ScaledStream):
         new.recent = self.recent.copy()
         for name in ("scale_rule", "learns_relevance", "last", "blank"):
             setattr(new, name, getattr(self, name))
-        new.learn_parts(take_rows(rows, 1, None), max_cells, size)
+        new.learn_parts(take_rows(rows, 1, None), max_cells, REPLAY_ROWS)
         return new
 
 
