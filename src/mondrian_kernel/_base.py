@@ -429,8 +429,9 @@ class MondrianEstimator(BaseEstimator):
         if known and self._stream is None:
             model = self._fitted()
             fixed = Basis(model.columns, model.trend, model.link, model.spread)
-        errors, n_cells = None, np.empty(0)
-        if fixed is not None and fixed.spread is not None:
+        spread = None if fixed is None else fixed.spread
+        errors, n_cells = Y, np.zeros(1, np.int64)
+        if spread is not None:
             model = self._fitted()
             n_cells = np.diff(model.levels.offset)
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
@@ -447,9 +448,9 @@ class MondrianEstimator(BaseEstimator):
             if getattr(self, "_stream", None) is stream:
                 self._model = None  # the old record is a view of moved arrays
             raise
-        if errors is not None and fixed is not None and fixed.spread is not None:
+        if fixed is not None and spread is not None:
             more = new.online.n_cells[: n_cells.size] - n_cells
-            fixed = replace(fixed, spread=fixed.spread.continued(errors, n_cells, more))
+            fixed = replace(fixed, spread=spread.continued(errors, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
 

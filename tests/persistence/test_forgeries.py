@@ -485,7 +485,9 @@ def test_a_stream_with_wrong_arrays_is_refused(kind, name, tmp_path):
         array = original.get(index)
         wrong = [array[..., None]]
         if array.size:
-            wrong += [array[:-1], array[:0]]
+            wrong += [array[:0]]
+        if array.size and place[-1] not in ("W", "P", "sums"):  # tables have room for more cells
+            wrong += [array[:-1]]
         if array.dtype == np.float64 and array.size:
             wrong += [np.full_like(array, np.nan)]
         if array.dtype.kind == "i" and array.size:

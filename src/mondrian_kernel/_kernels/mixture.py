@@ -4,7 +4,7 @@ import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.filter import step
-from mondrian_kernel._settings import MIXTURE_KEEP, STREAM_WINDOW
+from mondrian_kernel._settings import LEAST_CURVATURE, MIXTURE_KEEP, STREAM_WINDOW
 
 
 @kernel
@@ -26,11 +26,11 @@ def judge(
 
     ``scores`` (J, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
     ``mixed`` (n, K) receives f = base + Σ_j weights_j (scores_j - base). Changed in place: with
-    x_j = scores_j - base, the sample weight s and the largest ``curvature`` h of the loss,
-    ``gram`` (J, J) is the discounted sum of s h x xᵀ, and ``moment`` (J,) that of
-    s x (h (f - base) - ℓ'), whose regression on x is a step of descent. ``error`` (J + 1,) are mean
-    losses of the learners and of their mixture over all rows, of which ``n_seen`` came before
-    these; later, over the last ``STREAM_WINDOW`` or so.
+    x_j = scores_j - base and h the curvature of s ℓ, but at least a share of its bound s
+    ``curvature``, ``gram`` (J, J) is the discounted sum of h x xᵀ, and ``moment`` (J,) that of
+    x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean losses of
+    the learners and of their mixture over all rows, of which ``n_seen`` came before these; later,
+    over the last ``STREAM_WINDOW`` or so.
     """
     J, n, K = scores.shape
     x, D = np.empty((J, K)), np.empty(K)
@@ -45,8 +45,8 @@ def judge(
             _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
             error[j] += rate * (value - error[j])
         # Without a variance of the scores the step is the negative slope.
-        _, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
-        h = sample_weight[i] * curvature
+        h, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
+        h = max(h, LEAST_CURVATURE * sample_weight[i] * curvature)
         error[J] += rate * (value - error[J])
         for j in range(J):
             moment[j] *= MIXTURE_KEEP

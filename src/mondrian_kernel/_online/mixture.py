@@ -27,7 +27,7 @@ class Mixture:
     r"""Weights θ of J learners in :math:`f = b + \sum_j \theta_j (f_j - b)`, b a common intercept.
 
     They are learnt by ridge regression of the targets on the scores of the learners, each before
-    it had learnt the row; for other losses than the squared one, by steps of descent. A sum below
+    it had learnt the row; for other losses than the squared one, by Newton steps. A sum below
     1 shrinks to the intercept. At first all weights are 1/J, and this counts as 25 rows. Rows are
     forgotten at the rate 1/5000.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -342,9 +343,9 @@ class ScaledStream:
         if R > MAX_RUNGS or R * n_levels > self.online.rungs.size:
             raise ValueError(f"There are {R} widths and {n_levels} levels, more than rungs.")
         n_cells, first = self.online.n_cells, self.learners[0]
+        for begin in range(0, J, self.n_rates):
+            self._check_alike(self.learners[begin : begin + self.n_rates])
         for j, learner in enumerate(self.learners):
-            if (type(learner), learner.n_outputs) != (type(first), first.n_outputs):
-                raise ValueError("The learners are of different kinds.")
             n = n_cells[j // self.n_rates] if n_levels == 1 else n_levels * n_cells[:n_levels].max()
             if learner.n_table != n:
                 raise ValueError(f"A learner knows {learner.n_table} cells instead of {n}.")
@@ -352,6 +353,16 @@ class ScaledStream:
         if self.recent.shape != (n_recent, first.n_outputs) or not np.isfinite(self.recent).all():
             raise ValueError("The errors of the last rows have another shape, or are infinite.")
         self.fitted().check()
+
+    def _check_alike(self, learners: Sequence[Learner]) -> None:
+        """Raise ValueError unless the learners are of the kinds of those of the first width."""
+        names = "n_outputs", "loss", "alpha", "half_life"
+        kinds = [
+            [(type(a), *(getattr(a, name) for name in names)) for a in some]
+            for some in (learners, self.learners[: self.n_rates])
+        ]
+        if kinds[0] != kinds[1] or len({kind[:-1] for kind in kinds[0]}) != 1:
+            raise ValueError("The learners are of different kinds.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state as arrays, plain Python, :class:`Trees` and learners."""

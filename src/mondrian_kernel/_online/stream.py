@@ -234,25 +234,21 @@ class Stream(ScaledStream):
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
         super().check()
         start, first = self.start, self.learners[0]
-        if start is not None and not (
-            isinstance(start, Start)
-            and start.n_rows <= self.n_rows
-            and len(start.learners) == self.n_rates
-            and all(
-                type(learner) is type(first)
-                and learner.n_outputs == first.n_outputs
-                and learner.n_table == self.online.freeze().n_trees
-                for learner in start.learners
-            )
-        ):
-            raise ValueError("The start is that of another stream.")
-        if self.last is not None and (
-            [part.shape for part in self.last]
-            != [(2 * WARM_UP, self.scale.size), (2 * WARM_UP, first.n_outputs), (2 * WARM_UP,)]
-            or not all(np.isfinite(part).all() for part in self.last)
-            or len(self.blank) != self.n_rates
-        ):
-            raise ValueError("The last rows have another shape, or are infinite.")
+        if start is not None:
+            n_trees = self.online.freeze().n_trees
+            if not isinstance(start, Start) or start.n_rows > self.n_rows:
+                raise ValueError("The start is that of another stream.")
+            self._check_alike(start.learners)
+            if any(learner.n_table != n_trees for learner in start.learners):
+                raise ValueError("The start is that of other trees.")
+        if self.last is not None:
+            n = 2 * WARM_UP
+            self._check_alike(self.blank)
+            shapes = [part.shape for part in self.last]
+            if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
+                raise ValueError(f"The last rows have the shapes {shapes}.")
+            if not all(np.isfinite(part).all() for part in self.last):
+                raise ValueError("A number of the last rows is not finite.")
         if self.kept is None:
             return
         X, Y, weight = self.kept
