@@ -3,7 +3,7 @@ A stream that drifts
 ====================
 
 ``partial_fit`` learns rows as they arrive. In this stream the function changes halfway. One model
-learns all rows. The other one is replaced by a new model when its errors suddenly rise.
+never forgets. The other one, the default, learns on the way how fast old rows must lose weight.
 """
 
 # %%
@@ -22,38 +22,24 @@ before, after = np.sin(8 * X[:, 0]) + X[:, 1], np.cos(8 * X[:, 0]) - X[:, 1]
 y = np.where(np.arange(N) < CHANGE, before, after) + 0.2 * rng.normal(size=N)
 
 
-def new_model():
-    """Return a model that learns its lifetime and scale from the stream."""
-    return MondrianKernelRegressor(n_estimators=40, max_cells=40_000, random_state=0)
-
-
 # %%
 # Predict, then learn
 # -------------------
-# If the mean error of a batch is far above the usual one, the function has probably changed. A new
-# model then starts with the last two batches.
 
-models = {"learns all rows": new_model(), "starts again": new_model()}
+models = {
+    name: MondrianKernelRegressor(n_estimators=40, forgetting=forgetting, random_state=0)
+    for name, forgetting in (("never forgets", None), ("learns to forget", "auto"))
+}
 errors = {name: [] for name in models}
-starts = []
 for begin in range(0, N, BATCH):
     rows = slice(begin, begin + BATCH)
-    for name in models:
+    for name, model in models.items():
         if begin:
-            errors[name].append(np.mean((models[name].predict(X[rows]) - y[rows]) ** 2))
-        if name == "starts again" and len(errors[name]) > 20:
-            usual = np.array(errors[name][-20:-1])
-            if errors[name][-1] > usual.mean() + 6 * usual.std():
-                starts.append(begin)
-                models[name] = new_model()
-                recent = slice(begin - BATCH, begin)
-                models[name].partial_fit(X[recent], y[recent])
-        models[name].partial_fit(X[rows], y[rows])
+            errors[name].append(np.mean((model.predict(X[rows]) - y[rows]) ** 2))
+        model.partial_fit(X[rows], y[rows])
 
-print("started again at rows", starts)
-for name, model in models.items():
-    late = np.mean(errors[name][-20:])
-    print(f"{name:<15} error of the last 1000 rows {late:.3f}, width 1/{model.lifetime_:.3g}")
+for name in models:
+    print(f"{name:<17} error of the last 1000 rows {np.mean(errors[name][-20:]):.3f}")
 
 # %%
 # The noise has a variance of 0.04. No model can have a lower error.

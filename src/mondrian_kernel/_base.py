@@ -26,7 +26,13 @@ from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import LARGEST_NUMBER, STREAM_ALPHA, STREAM_TREES
+from mondrian_kernel._settings import (
+    HALF_LIVES,
+    LARGEST_NUMBER,
+    STREAM_ALPHA,
+    STREAM_CELLS,
+    STREAM_TREES,
+)
 from mondrian_kernel._trees.checks import (
     check_budget,
     check_columns,
@@ -58,7 +64,12 @@ _DOCS = {
         "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
     "max_cells": """
     max_cells : int or None, default=None
-        Bound on the number of cells of all trees; None for no bound.""",
+        Bound on the number of cells of all trees; None for no bound, in streams for a million.""",
+    "forgetting": """
+    forgetting : "auto", None or float, default="auto"
+        How ``partial_fit`` forgets. A number is the rows after which a row counts half; None
+        forgets nothing. "auto" lets models that forget nothing, slowly and fast predict together,
+        by their errors so far. Exact updates forget nothing; a number turns them off.""",
     "random_state": """
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"
@@ -120,6 +131,7 @@ class MondrianEstimator(BaseEstimator):
         "relevance": [StrOptions({"auto", "learn", "equal"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
+        "forgetting": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose", callable],
@@ -135,12 +147,14 @@ class MondrianEstimator(BaseEstimator):
     relevance: str
     categorical_features: Any
     max_cells: int | None
+    forgetting: float | str | None
     random_state: Any
     n_jobs: int | None
     verbose: int | Callable[..., None]
 
-    # The fitted state: a record, or the stream that makes the next one; and how it was chosen.
-    _model: FittedModel
+    # The fitted state: a record, which a stream makes when it is asked for; the stream; and how
+    # the width was chosen.
+    _model: FittedModel | None
     _stream: Stream | ExactStream | None
     _fixed: Basis | None  # what stays of the fit that a stream goes on from
     path_: LifetimePath | None
@@ -165,7 +179,21 @@ class MondrianEstimator(BaseEstimator):
     def _fitted(self) -> FittedModel:
         if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
             check_is_fitted(self)
+        if self._model is None:
+            assert self._stream is not None
+            self._model = self._present(self._stream)
         return self._model
+
+    def _scores_of(self, rows: FloatArray) -> FloatArray:
+        """Return the scores of valid rows, (n, K), without a record of the stream."""
+        if not isinstance(self._stream, Stream):
+            return self._fitted().scores(rows, self.n_jobs)
+        fixed = self._fixed
+        if fixed is None:
+            return self._stream.scores(rows, self.n_jobs)
+        rows = fixed.columns(rows)
+        scores = self._stream.scores(rows, self.n_jobs)
+        return scores if fixed.trend is None else scores + fixed.trend(rows)
 
     @property
     def lifetime_(self) -> float:
@@ -361,20 +389,26 @@ class MondrianEstimator(BaseEstimator):
             return self._valid(X, y, least=0.0, reset=False, **options)
         return self._valid(encoded, y, least=0.0, encoded=True, **options)
 
-    def _blank_learner(self, n_outputs: int) -> Filter | Means:
-        """Return the learner of a stream that has seen nothing."""
+    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter | Means:
+        """Return a learner of a stream that has seen nothing."""
         raise NotImplementedError
 
-    def _continuing_learner(self, model: FittedModel) -> Filter | Means:
-        """Return the learner of a stream that goes on from a fit."""
+    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter | Means:
+        """Return a learner of a stream that goes on from a fit."""
         raise NotImplementedError
+
+    def _half_lives(self) -> tuple[float, ...]:
+        """Return the half-lives of rows, in rows, of learners that predict together."""
+        if self.forgetting == "auto":
+            return HALF_LIVES
+        return (np.inf if self.forgetting is None else float(self.forgetting),)
 
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         """Return the stream that takes the next batch."""
         if hasattr(self, "_model"):
             return self._stream or self._stream_after_fit()
         return Stream.begin(
-            self._blank_learner(n_outputs),
+            [self._blank_learner(n_outputs, half_life) for half_life in self._half_lives()],
             n_columns,
             self._stream_trees(),
             self.lifetime,
@@ -384,42 +418,56 @@ class MondrianEstimator(BaseEstimator):
         )
 
     def _stream_after_fit(self) -> Stream:
-        model = in_space_of_trees(self._model)
-        return Stream.after(model, self._continuing_learner(model))
+        return self._continued(in_space_of_trees(self._fitted()))
+
+    def _continued(self, model: FittedModel) -> Stream:
+        """Return a stream that goes on from a record in the space of its trees."""
+        learners = [self._continuing_learner(model, rows) for rows in self._half_lives()]
+        return Stream.after(model, learners)
 
     def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
         """Learn a batch of valid rows: all of it or, if anything fails, nothing."""
-        if hasattr(self, "_model") and Y.shape[1] != self._model.n_outputs:
-            raise ValueError(
-                f"y has {Y.shape[1]} outputs, but before it had {self._model.n_outputs}."
-            )
+        known = hasattr(self, "_model")
+        n_outputs = (self._stream or self._fitted()).n_outputs if known else Y.shape[1]
+        if Y.shape[1] != n_outputs:
+            raise ValueError(f"y has {Y.shape[1]} outputs, but before it had {n_outputs}.")
         rows, Y, weight = with_weight(rows, Y, sample_weight)
         if weight is None:
             weight = np.ones(rows.shape[0])
-        fixed = getattr(self, "_fixed", None)
-        if hasattr(self, "_model") and self._stream is None:
-            fixed = Basis(self._model.columns, self._model.trend, self._model.link)
+        fixed: Basis | None = getattr(self, "_fixed", None)
+        if known and self._stream is None:
+            model = self._fitted()
+            fixed = Basis(model.columns, model.trend, model.link, model.spread)
+        spread = None if fixed is None else fixed.spread
+        errors, n_cells = Y, np.zeros(1, np.int64)
+        if spread is not None:
+            model = self._fitted()
+            n_cells = np.diff(model.levels.offset)
+            scores, scale = model.scores_and_scale(rows, self.n_jobs)
+            errors = (Y - scores) / scale
         if fixed is not None:  # columns and trend of a fit stay as they are
             rows = fixed.columns(rows)
             Y = Y if fixed.trend is None else Y - fixed.trend(rows)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
-            new = stream.learn(rows, np.ascontiguousarray(Y), weight, self.max_cells)
-            self._fixed = fixed
-            self._model, self._stream = self._present(new), new
+            max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
+            new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
         except BaseException:
             stream.rollback()
             if getattr(self, "_stream", None) is stream:
-                self._model = self._present(stream)  # the old record is a view of moved arrays
+                self._model = None  # the old record is a view of moved arrays
             raise
+        if fixed is not None and spread is not None:
+            more = new.online.n_cells[: n_cells.size] - n_cells
+            fixed = replace(fixed, spread=spread.continued(errors, n_cells, more))
+        self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
 
     def _add_columns(self, n_more: int) -> None:
         """Let a stream continue with further columns, in which all rows so far are 0."""
         assert self._stream is not None
         assert self._encoder is not None
-        self._stream = with_columns(self._stream, n_more)
-        self._model = self._present(self._stream)
+        self._stream, self._model = with_columns(self._stream, n_more), None
         self.n_features_in_ += n_more
         learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
 
@@ -428,7 +476,7 @@ class MondrianEstimator(BaseEstimator):
         model, fixed = stream.fitted(), self._fixed
         if fixed is None:
             return model
-        return replace(model, columns=fixed.columns, trend=fixed.trend, link=fixed.link)
+        return replace(model, **vars(fixed))
 
     def _stream_trees(self) -> int:
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
@@ -448,17 +496,18 @@ class MondrianEstimator(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together; they check themselves."""
-        if not isinstance(self._model, FittedModel):
-            raise ValueError("There is no fitted model.")
         if not isinstance(self._stream, Stream | ExactStream | None):
             raise ValueError("The stream is none.")
         if not isinstance(self._fixed, Basis | None):
             raise ValueError("What stays of a fit is none.")
+        if not isinstance(self._model, FittedModel) and self._stream is None:
+            raise ValueError("There is no fitted model.")
+        model = self._fitted()
         if self._fixed is not None:
-            self._fixed.check(self._model.trees.n_dims, self._model.n_outputs)
+            self._fixed.check(model)
         if not isinstance(self.path_, LifetimePath | None):
             raise ValueError("The path is none.")
-        encoder, n_dims = self._encoder, self._model.trees.n_dims
+        encoder, n_dims = self._encoder, model.trees.n_dims
         if isinstance(encoder, TableEncoder) and encoder.is_number_.size == n_dims:
             n_dims = encoder.n_features_in_
         elif encoder is not None:
@@ -467,14 +516,14 @@ class MondrianEstimator(BaseEstimator):
         if not isinstance(self._notes, FitNotes | None):
             raise ValueError("The notes on the fit are none.")
         if self._notes is not None:
-            self._notes.check(self._model.trees.n_dims, n_dims)
+            self._notes.check(model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)
         if classes is not None and not np.array_equal(np.unique(classes), classes):
             raise ValueError("The classes are not sorted.")
 
     def _check_scores(self, n_scores: int) -> None:
-        if self._model.n_outputs != n_scores:
-            raise ValueError(f"The model has {self._model.n_outputs} scores, not {n_scores}.")
+        if self._fitted().n_outputs != n_scores:
+            raise ValueError(f"The model has {self._fitted().n_outputs} scores, not {n_scores}.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -485,14 +534,8 @@ class MondrianEstimator(BaseEstimator):
         state: dict[str, Any] = super().__getstate__().copy()
         # The record of a stream is a view of it, and is made again.
         if state.get("_stream") is not None:
-            state.pop("_model", None)
+            state["_model"] = None
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        stream = state.get("_stream")
-        if stream is not None:
-            self._model = self._present(stream)
 
 
 def in_space_of_trees(model: FittedModel) -> FittedModel:

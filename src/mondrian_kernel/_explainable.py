@@ -121,4 +121,4 @@ class ExplainableEstimator(MondrianEstimator):
     def _html_summary(self) -> str:
         if not hasattr(self, "_model"):
             return ""
-        return model_html(type(self).__name__, self._model, self._notes, self._names())
+        return model_html(type(self).__name__, self._fitted(), self._notes, self._names())

@@ -121,7 +121,7 @@ class MondrianForest(ExplainableEstimator):
         super().check()
         if not isinstance(self._shared, MondrianFeatures | None):
             raise ValueError("The shared features are none.")
-        if self._stream is None and self._model.sums is None:
+        if self._stream is None and self._fitted().sums is None:
             raise ValueError("The sums of the leaves are missing.")
 
     @property
@@ -134,11 +134,11 @@ class MondrianForest(ExplainableEstimator):
             raise ValueError("A forest on given trees must be fitted before partial_fit.")
         return super()._next_stream(n_columns, n_outputs, n_new)
 
-    def _blank_learner(self, n_outputs: int) -> Means:
-        return Means(n_outputs, self._stream_alpha, self._centres)
+    def _blank_learner(self, n_outputs: int, half_life: float) -> Means:
+        return Means(n_outputs, self._stream_alpha, self._centres, half_life)
 
-    def _continuing_learner(self, model: FittedModel) -> Means:
-        return Means.after(model, self._centres)
+    def _continuing_learner(self, model: FittedModel, half_life: float) -> Means:
+        return Means.after(model, self._centres, half_life)
 
 
 def leaf_sums(

@@ -57,13 +57,16 @@ class UncertainRegressor(ExplainableEstimator):
             if return_std:
                 return mixture.mean_std(X)
             return mixture.mean_cov(X) if return_cov else mixture.mean(X)
-        rows, model = self._check_new(X), self._fitted()
+        rows = self._check_new(X)
         if return_std:
             mean, scale, spread = self._scores_and_scale(rows)
             return self._shaped(mean), self._shaped(scale * spread.unit_deviation)
-        mean = self._shaped(model.scores(rows, self.n_jobs))
+        mean = self._shaped(self._scores_of(rows))
         if return_cov:
-            cov = self._error_bars().variance.covariance(model.features(rows, self.n_jobs))
+            model = self._fitted()
+            stream = self._stream if isinstance(self._stream, Stream) else None
+            variance = self._error_bars().variance if stream is None else stream
+            cov = variance.covariance(model.features(rows, self.n_jobs))
             cov.flat[:: cov.shape[0] + 1] += model.alpha
             return mean, self._shaped(cov[:, :, None] * model.signal)
         return mean
@@ -140,10 +143,15 @@ class UncertainRegressor(ExplainableEstimator):
 
     def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
         """Return predictions, the scale of their errors, (n, K) each, and the spread."""
+        stream = self._stream
+        if isinstance(stream, Stream) and self._fixed is None:
+            scores, variance = stream.scores_and_variance(rows, self.n_jobs)
+            scale = np.repeat(np.sqrt(variance)[:, None], scores.shape[1], axis=1)
+            return scores, scale, stream.spread()
         model = self._fitted()
         if model.spread is not None:
             return *model.scores_and_scale(rows, self.n_jobs), model.spread
-        # A stream: its posterior deviation, and its last errors or those of rows left out.
+        # Exact updates: the posterior deviation, and the errors of rows left out.
         mean = model.scores(rows, self.n_jobs)
         if self._stream is not None and self._stream.n_rows == 1:
             unknown = unknown_spread(model.levels.n_features, model.intercept[None])
@@ -195,10 +203,7 @@ class UncertainRegressor(ExplainableEstimator):
         return values[..., 0] if self._one_output else values
 
     def _error_bars(self) -> ErrorBars:
-        """Return the error bars of a fit, computed once, or the present ones of a stream."""
-        if isinstance(self._stream, Stream):
-            errors = self._stream.standard_errors()
-            return ErrorBars(self._stream, errors, np.ones(errors.shape[0]))
+        """Return the error bars of a fit or of exact updates, computed once."""
         if self._bars is None:
             self._bars = ErrorBars.of(self._fitted(), self.n_jobs)
         return self._bars
@@ -206,7 +211,7 @@ class UncertainRegressor(ExplainableEstimator):
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
-        model, mixture = self._model, getattr(self, "_mixture", None)
+        model, mixture = self._fitted(), getattr(self, "_mixture", None)
         if self._one_output:
             self._check_scores(1)
         if not isinstance(self._bars, ErrorBars | None) or model.signal.size != model.n_outputs:

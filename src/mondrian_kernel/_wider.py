@@ -48,7 +48,8 @@ def with_class(stream: Stream) -> Stream:
     state = stream.__getstate__()
     state["learners"] = [_with_class(learner) for learner in stream.learners]
     if stream.start is not None:
-        state["start"] = replace(stream.start, learner=_with_class(stream.start.learner))
+        learners = [_with_class(learner) for learner in stream.start.learners]
+        state["start"] = replace(stream.start, learners=learners)
     if stream.kept is not None:
         X, Y, weight = stream.kept
         if Y.shape[1] == 1:
@@ -77,5 +78,4 @@ def _with_class(learner: Learner) -> Filter:
         W=np.hstack([W, np.zeros((W.shape[0], 1))]),
         b=np.append(b, rare),
         offset=np.zeros(n_outputs),
-        recent=np.zeros((0, n_outputs)),
     )

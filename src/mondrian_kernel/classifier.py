@@ -91,6 +91,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         Factor of the weights of each class, 1 if None; "balanced" gives all the same total.
     <scale>
     <max_cells>
+    <forgetting>
     <random_state>
 
     Attributes
@@ -141,6 +142,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         relevance: str = "auto",
         categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Verbose = 0,
@@ -154,6 +156,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         self.relevance = relevance
         self.categorical_features = categorical_features
         self.max_cells = max_cells
+        self.forgetting = forgetting
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -281,11 +284,11 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         """Learn from further rows, each taken once, after :meth:`fit` or from nothing.
 
         After a fit the width, the penalty and the scale stay. From nothing, with
-        ``lifetime="auto"``, up to five widths share the trees. The one with the lowest loss on
-        unseen rows predicts. When the narrowest wins, a narrower one is added. ``scale="std"`` is
-        taken from the first 1024 rows, the relevances from the first 4096, and ``alpha="auto"`` is
-        0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
-        cut any more, but all learn.
+        ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
+        their losses on rows that they had not learnt. When the narrowest has the least, a narrower
+        one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
+        first 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
+        ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------
@@ -314,21 +317,22 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     def _add_class(self) -> None:
         """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
         assert isinstance(self._stream, Stream)
-        self._stream = with_class(self._stream)
-        self._model = self._present(self._stream)
+        self._stream, self._model = with_class(self._stream), None
         self.classes_ = np.arange(self.classes_.size + 1)
 
-    def _blank_learner(self, n_outputs: int) -> Filter:
-        return Filter(n_outputs, self._stream_loss, self._stream_alpha)
+    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
+        return Filter(n_outputs, self._stream_loss, self._stream_alpha, half_life)
 
-    def _continuing_learner(self, model: FittedModel) -> Filter:
-        return Filter.after(model, self._stream_loss)
+    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter:
+        return Filter.after(model, self._stream_loss, half_life)
 
     @property
     def _stream_loss(self) -> str:
         """Loss that a stream follows: that of the fit before it, if any."""
-        fitted = getattr(self, "_model", None)
-        return "squared" if fitted is not None and fitted.link is not None else self._loss
+        if not hasattr(self, "_model"):
+            return self._loss
+        basis = self._fitted() if self._stream is None else self._fixed
+        return "squared" if basis is not None and basis.link is not None else self._loss
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -432,9 +436,10 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         return self._scores_of_rows(self._check_new(X))
 
     def _scores_of_rows(self, rows: FloatArray) -> FloatArray:
-        model = self._fitted()
-        S = model.scores(rows, self.n_jobs)
-        return S if model.link is None else log_odds(S, model.link)
+        S = self._scores_of(rows)
+        basis = self._fitted() if self._stream is None else self._fixed
+        link = None if basis is None else basis.link
+        return S if link is None else log_odds(S, link)
 
     def _outputs(self, rows: FloatArray) -> FloatArray:
         F = self._scores_of_rows(rows)

@@ -49,6 +49,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         Whether leaves are shrunk to the mean b of y. False for the paper's forest: b = 0.
     <scale>
     <max_cells>
+    <forgetting>
     <random_state>
 
     Attributes
@@ -86,6 +87,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         relevance: str = "auto",
         categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Verbose = 0,
@@ -98,6 +100,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         self.relevance = relevance
         self.categorical_features = categorical_features
         self.max_cells = max_cells
+        self.forgetting = forgetting
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -192,7 +195,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
             Predictions.
         """
         rows = self._check_new(X)
-        return self._shaped(self._fitted().scores(rows, self.n_jobs))
+        return self._shaped(self._scores_of(rows))
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""
@@ -228,6 +231,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         Factor of the weights of each class; "balanced" gives all classes the same total.
     <scale>
     <max_cells>
+    <forgetting>
     <random_state>
 
     Attributes
@@ -267,6 +271,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         relevance: str = "auto",
         categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Verbose = 0,
@@ -279,6 +284,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         self.relevance = relevance
         self.categorical_features = categorical_features
         self.max_cells = max_cells
+        self.forgetting = forgetting
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -89,6 +89,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         ``lifetime="average"``.
     <scale>
     <max_cells>
+    <forgetting>
     solver : {"auto", "dense", "lanczos"}, default="auto"
         How the path is solved; see :func:`lifetime_path`.
     <random_state>
@@ -146,6 +147,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         relevance: str = "auto",
         categorical_features: Any = "from_dtype",
         max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
         solver: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -159,6 +161,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         self.relevance = relevance
         self.categorical_features = categorical_features
         self.max_cells = max_cells
+        self.forgetting = forgetting
         self.solver = solver
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -332,9 +335,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         forgotten: O(M) a row, approximate.
 
         With ``lifetime="auto"`` and no fit, every row is used once from the beginning. Up to five
-        widths share the trees. The one with the lowest error on unseen rows predicts. When the
-        narrowest wins, a narrower one is added. The error bars rest on the errors of the last
-        1024 rows before they were learnt from.
+        widths share the trees and predict together, weighted by their errors on rows that they had
+        not learnt. When the narrowest errs least, a narrower one is added. The error bars rest on
+        the errors of the last rows before they were learnt from.
 
         Without a fit, ``scale="std"`` is taken from the first 1024 rows. The relevances, if they
         are to be learnt, are taken from the first 4096, unless updates are exact. ``alpha="auto"``
@@ -372,10 +375,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         first = not hasattr(self, "_model")
         stream = None if first else self._stream
-        if isinstance(stream, Stream) or (first and isinstance(self.lifetime, str)):
+        one_pass = isinstance(stream, Stream) or (first and isinstance(self.lifetime, str))
+        forgets = not isinstance(self.forgetting, str | None)
+        if one_pass or (stream is None and forgets):
             return super()._next_stream(n_columns, n_outputs, n_new)
         if first:
-            exact = ExactStream.begin(
+            exact: ExactStream = ExactStream.begin(
                 n_outputs,
                 n_columns,
                 self._stream_trees(),
@@ -385,7 +390,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 draw_seed(self.random_state),
             )
         else:
-            exact = stream or ExactStream.after(in_space_of_trees(self._model))
+            assert not isinstance(stream, Stream)
+            exact = stream or ExactStream.after(in_space_of_trees(self._fitted()))
         if exact.size(n_new) <= EXACT_SIZE:
             return exact
         warnings.warn(
@@ -399,14 +405,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             return super()._next_stream(n_columns, n_outputs, n_new)
         if stream is None:
             return self._stream_after_fit()
-        model = exact.fitted()
-        return Stream.after(model, self._continuing_learner(model))
+        return self._continued(exact.fitted())
 
-    def _blank_learner(self, n_outputs: int) -> Filter:
-        return Filter(n_outputs, "squared", self._stream_alpha)
+    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
+        return Filter(n_outputs, "squared", self._stream_alpha, half_life)
 
-    def _continuing_learner(self, model: FittedModel) -> Filter:
-        return Filter.after(model, "squared")
+    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter:
+        return Filter.after(model, "squared", half_life)
 
     def at(self, lifetime: float) -> MondrianKernelRegressor:
         """Return the same trees fitted at one other, smaller lifetime.

@@ -176,21 +176,23 @@ def test_one_level_of_several_is_the_sum_of_kernels():
 def test_a_level_stream_in_one_pass_continues_too():
     """At all levels: scores are those of the fit, then of more rows; the error falls."""
     model = batch_model(20, *LEVELS["three"], 0.1, 100)
-    stream = Stream.after(model, Filter.after(model, "squared"))
+    stream = Stream.after(model, [Filter.after(model, "squared")])
     new = RNG.uniform(-0.2, 1.2, size=(20, 3))
     assert_allclose(stream.fitted().scores(new, None), model.scores(new, None), atol=1e-12)
     Phi = stream.fitted().features(new, None)
-    assert_allclose(np.diagonal(stream.covariance(Phi)), stream.variance(Phi))
-    before = stream.variance(model.features(X[100:], None))
+    variance = stream.scores_and_variance(new, None).variance
+    assert_allclose(np.diagonal(stream.covariance(Phi)) + 0.1, variance)
+    before = stream.scores_and_variance(X[100:], None).variance
     for at in range(100, 160, 7):
         stream = stream.learn(X[at : at + 7], Y[at : at + 7], WEIGHT[at : at + 7], None)
     after = stream.fitted()
     after.check()
     assert after.levels.n_levels == 3
-    assert (stream.variance(after.features(X[100:], None)) < before).all()
+    assert (stream.scores_and_variance(X[100:], None).variance < before).all()
     old = np.abs(model.scores(X[100:], None) - Y[100:]).mean()
     assert np.abs(after.scores(X[100:], None) - Y[100:]).mean() < 0.9 * old
-    assert_allclose(after.signal, (stream.standard_errors() ** 2).mean(axis=0))
+    errors, weight = stream._errors()
+    assert_allclose(after.signal, np.average(errors**2, axis=0, weights=weight))
 
 
 def test_scale_of_a_stream_is_that_of_the_rows_at_powers_of_four():

@@ -8,13 +8,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from mondrian_kernel._kernels.rungs import update_errors
-from mondrian_kernel._linear.losses import encode, slope, value
+from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._online import group as group_module
 from mondrian_kernel._online.group import LearnerGroup, as_table, by_level
 from mondrian_kernel._online.learners import Filter, Means, rows_per_cell
-from mondrian_kernel._settings import RECENT_ROWS
+from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.online import OnlineTrees
 
@@ -31,29 +32,45 @@ WEIGHT = RNG.uniform(0.5, 2.0, 30)
 
 
 def learn(learner, cells, n_cells, Y, s, origin=()):
-    """Train one learner on rows whose nodes are their cells; return its group and the losses."""
-    group = LearnerGroup([learner], np.array([cells.shape[1] ** -0.5]))
+    """Train one learner on rows whose nodes are their cells; return its group and what it said."""
+    group = LearnerGroup([learner], 1, np.array([cells.shape[1] ** -0.5]))
     column = np.arange(n_cells, dtype=np.int32)[None]
-    return group, group.learn(cells, column, [n_cells], origin, Y, s)[0]
+    return group, group.learn(cells, column, [n_cells], origin, Y, s)
 
 
-def literal(cells, Y, s, loss, alpha, values=None):
+def learn_row_by_row(learner, cells, n_cells, Y, s):
+    """Return the scores (n, K) of rows before each was learnt, and the variances (n,)."""
+    parts = [
+        learn(learner, cells[i : i + 1], n_cells, Y[i : i + 1], s[i : i + 1])[1]
+        for i in range(len(Y))
+    ]
+    scores = np.concatenate([part.scores[0] for part in parts]) + learner.offset
+    return scores, np.concatenate([part.variance[0] for part in parts])
+
+
+def variances(learner, n):
+    return np.minimum(learner.P[:n] * learner.growth, 1.0)
+
+
+def literal(cells, Y, s, loss, alpha, values=None, keep=1.0):
     """The same, by the formula, with full vectors; the hinge by search along the line.
 
     The intercept has a prior of variance 1 about 0, about the first target with the squared loss.
+    Variances are divided by ``keep`` before each row, up to the prior's.
     """
     C, K = int(cells.max()) + 1, Y.shape[1]
     b = Y[0].copy() if loss == "squared" else np.zeros(K)
     W, V = np.zeros((C, K)), np.full(C, 0.5 / alpha)
-    v_b, losses, errors = 1.0, [], []
+    v_b, scores, known = 1.0, [], []
     for c, y, w in zip(cells, Y, s, strict=True):
         phi = np.zeros(C)
         phi[c] = len(c) ** -0.5 if values is None else values
         f = (b + phi @ W)[None]
-        v = phi**2 @ V + v_b
-        losses.append(value(loss, y[None], f)[0])
+        scores.append(f[0])
         # In units of σ² the prior variances are P, the noise is α: σ² = 2 α times the filter's.
-        errors.append(np.abs(y - f[0]) / np.sqrt(2 * alpha * v + alpha))
+        known.append(2 * alpha * (phi**2 @ V + v_b) + alpha)
+        V, v_b = np.minimum(V / keep, 0.5 / alpha), min(v_b / keep, FLAT_VARIANCE)
+        v = phi**2 @ V + v_b
         if loss == "hinge":
             a = w * np.linspace(0, 1, 200_001)
             missing = (1 - y * f[0])[:, None]
@@ -67,24 +84,48 @@ def literal(cells, Y, s, loss, alpha, values=None):
         b += v_b * pull
         V = V - (V * phi) ** 2 * h / (1 + h * v)
         v_b = v_b - v_b**2 * h / (1 + h * v)
-    return W, b, V * 2 * alpha, np.array(losses), np.array(errors)
+    return W, b, V * 2 * alpha, np.array(scores), np.array(known)
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("alpha", [0.1, 2.0])
-def test_is_the_formula(name, alpha):
+@pytest.mark.parametrize(("alpha", "half_life"), [(0.1, np.inf), (2.0, np.inf), (0.1, 5.0)])
+def test_is_the_formula(name, alpha, half_life):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
-    learner = Filter(Y.shape[1], loss, alpha)
+    learner = Filter(Y.shape[1], loss, alpha, half_life)
     learner.b_variance[0] = 1.0
-    _, losses = learn(learner, CELLS, 9, Y, WEIGHT)
-    W, b, P, expected, errors = literal(CELLS, Y, WEIGHT, loss, alpha)
+    scores, variance = learn_row_by_row(learner, CELLS, 9, Y, WEIGHT)
+    expected = literal(CELLS, Y, WEIGHT, loss, alpha, keep=0.5 ** (1 / half_life))
     tol = 1e-3 if name == "hinge" else 1e-7
-    if loss == "squared":
-        assert_allclose(learner.standard_errors(), errors[1:], rtol=1e-7)
-    assert_allclose(learner.W[:9], W, atol=tol)
-    assert_allclose(learner.intercept, b, atol=tol)
-    assert_allclose(learner.P[:9], P, atol=tol)
-    assert_allclose(losses, expected, atol=20 * tol)
+    found = learner.W[:9], learner.offset + learner.b, variances(learner, 9), scores, variance
+    for got, wanted in zip(found, expected, strict=True):
+        assert_allclose(got, wanted, atol=tol)
+
+
+@pytest.mark.parametrize("kind", ["filter", "means"])
+def test_other_units_change_nothing(kind, monkeypatch):
+    """Where the weight of the last row has become large, tables are put into other units."""
+
+    def blank():
+        return Means(2, 0.5, True, 3.0) if kind == "means" else Filter(2, "squared", 0.1, 3.0)
+
+    Y, plain, often = TARGETS["squared"], blank(), blank()
+    expected = learn_row_by_row(plain, CELLS, 9, Y, WEIGHT)
+    monkeypatch.setattr(group_module, "LARGEST_GROWTH", 10.0)
+    found = learn_row_by_row(often, CELLS, 9, Y, WEIGHT)
+    assert plain.growth[0] > 500 > 13 > often.growth[0]
+    for got, wanted in zip(found, expected, strict=True):
+        assert_allclose(got, wanted, rtol=1e-9)
+
+
+def test_means_forget_as_if_rows_had_less_weight():
+    Y = TARGETS["squared"]
+    forgetful, weighted = Means(2, 0.5, True, 4.0), Means(2, 0.5, True)
+    learn(forgetful, CELLS, 9, Y, WEIGHT)
+    learn(weighted, CELLS, 9, Y, WEIGHT * 0.5 ** (np.arange(29, -1, -1) / 4.0))
+    value = np.array([0.5**0.5])
+    for learner in (forgetful, weighted):
+        learner.all_weights = learner.cell_weights(np.array([9]), value)
+    assert_allclose(forgetful.all_weights, weighted.all_weights)
 
 
 def test_is_exact_ridge_where_weights_do_not_interact():
@@ -98,23 +139,25 @@ def test_is_exact_ridge_where_weights_do_not_interact():
     A = Phi.T @ (WEIGHT[:, None] * Phi) + 0.3 * np.eye(4)
     assert_allclose(learner.W[:4], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * (y - y[0]))))
     assert_allclose(learner.P[:4], 0.3 * np.diagonal(np.linalg.inv(A)))
-    new = sparse.csr_matrix([[1.0, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 0, 0]])
-    known = 0.3 * np.diagonal(new @ np.linalg.inv(A) @ new.T)
-    variance = learner.variance(new, np.array([4]))
-    assert_allclose(variance, np.add(known, [0, 0.75, 1]))
-    assert_allclose(np.diagonal(learner.covariance(new, np.array([4]))), variance)
+    _, judged = learn(learner, cells[:1], 4, y[:1], np.ones(1))
+    assert_allclose(judged.variance, 0.3 + 0.3 * np.linalg.inv(A)[cells[0], cells[0]][None])
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_does_not_depend_on_batches(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     whole, pieces = Filter(Y.shape[1], loss, 0.1), Filter(Y.shape[1], loss, 0.1)
-    _, losses = learn(whole, CELLS, 9, Y, WEIGHT)
-    parts = [
-        learn(pieces, CELLS[i : i + 1], 9, Y[i : i + 1], WEIGHT[i : i + 1])[1] for i in range(30)
+    learn(whole, CELLS[:10], 9, Y[:10], WEIGHT[:10])
+    _, judged = learn(whole, CELLS[10:], 9, Y[10:], WEIGHT[10:])
+    learn_row_by_row(pieces, CELLS[:10], 9, Y[:10], WEIGHT[:10])
+    # What is said of a batch is what is said before any of it is learnt.
+    alone = [
+        learn(copy.deepcopy(pieces), CELLS[[i]], 9, Y[[i]], WEIGHT[[i]])[1] for i in range(10, 30)
     ]
-    assert_array_equal(np.concatenate(parts), losses)
-    for field in ("b", "b_variance", "offset", "recent", "n_rows"):
+    assert_array_equal(np.concatenate([one.scores for one in alone], axis=1), judged.scores)
+    assert_array_equal(np.concatenate([one.variance for one in alone], axis=1), judged.variance)
+    learn_row_by_row(pieces, CELLS[10:], 9, Y[10:], WEIGHT[10:])
+    for field in ("b", "b_variance", "growth", "offset", "n_rows"):
         assert_array_equal(getattr(whole, field), getattr(pieces, field))
     assert_array_equal(whole.W[:9], pieces.W[:9])
     assert_array_equal(whole.P[:9], pieces.P[:9])
@@ -123,7 +166,7 @@ def test_does_not_depend_on_batches(name):
 def state(learner):
     arrays = {name: getattr(learner, name)[: learner.n_table].copy() for name in ("W", "P")}
     small = {name: getattr(learner, name).copy() for name in learner.small}
-    return arrays | small | {"n_table": learner.n_table, "errors": learner.standard_errors()}
+    return arrays | small | {"n_table": learner.n_table}
 
 
 # With one tree of the two a batch has fewer insertions than there are cells: another way to keep.
@@ -148,27 +191,33 @@ def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells(n, n_trees):
 @pytest.mark.parametrize("kind", ["filter", "means"])
 def test_all_rungs_learn_as_each_alone(kind):
     """And are rolled back together, also when another group has taken them over."""
-    new = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
-    Y, rungs = TARGETS["squared"], [new.fresh() for _ in range(3)]
+
+    def blank(rate):
+        if kind == "means":
+            return Means(2, 0.5, True, rate)
+        return Filter(2, "squared", 0.1, rate)
+
+    Y, rates = TARGETS["squared"], (np.inf, 7.0)
+    learners = [blank(rate) for _ in range(3) for rate in rates]
     column = np.arange(9, dtype=np.int32) // np.array([[4], [2], [1]], np.int32)
     n_cells = (column.max(axis=1) + 1).tolist()
     value = np.array([0.5**0.5])
-    group = LearnerGroup(rungs, value)
+    group = LearnerGroup(learners, 3, value)
     group.learn(CELLS[:20], column, n_cells, (), Y[:20], WEIGHT[:20])
-    before = [copy.deepcopy(learner) for learner in rungs]
+    before = [copy.deepcopy(learner) for learner in learners]
     group.commit()
-    losses = group.learn(CELLS[20:], column, n_cells, (), Y[20:], WEIGHT[20:])
-    for r, learner in enumerate(rungs):
-        alone = new.fresh()
-        once = LearnerGroup([alone], value).learn(
-            CELLS, column[r : r + 1], n_cells[r:], (), Y, WEIGHT
-        )
-        assert_array_equal(losses[r], once[0, 20:])
-        for name in (*alone.tables, *alone.small, *alone.rings, "n_table"):
+    judged = group.learn(CELLS[20:], column, n_cells, (), Y[20:], WEIGHT[20:])
+    for j, learner in enumerate(learners):
+        alone, r = blank(rates[j % 2]), j // 2
+        one = LearnerGroup([alone], 1, value)
+        for part in (slice(20), slice(20, None)):
+            said = one.learn(CELLS[part], column[[r]], n_cells[r:], (), Y[part], WEIGHT[part])
+        assert_array_equal(judged.scores[j], said.scores[0])
+        for name in (*alone.tables, *alone.small, "n_table"):
             assert_array_equal(getattr(learner, name), getattr(alone, name), err_msg=name)
-    LearnerGroup(rungs, value)
+    LearnerGroup(learners, 3, value)
     group.rollback()
-    for learner, old in zip(rungs, before, strict=True):
+    for learner, old in zip(learners, before, strict=True):
         for name in (*learner.tables, *learner.small, "n_table"):
             assert_array_equal(getattr(learner, name), getattr(old, name), err_msg=name)
 
@@ -184,43 +233,6 @@ def test_cut_cells_hand_on_their_numbers():
     assert_array_equal(learner.P[:12], np.concatenate([P, P[[2, 2]], [1.0]]))
 
 
-def test_errors_of_late_rows_are_kept():
-    learner = Filter(1, "squared", 0.1)
-    cells = np.zeros((3000, 1), np.int32)
-    y = np.random.default_rng(1).normal(size=(3000, 1))
-    assert_array_equal(learner.standard_errors(), [[0.0]])
-    learn(learner, cells[:1], 1, y[:1], np.ones(1))
-    assert_array_equal(learner.standard_errors(), [[0.0]])
-    learn(learner, cells[1:3], 1, y[1:3], np.ones(2))  # the first row only sets the intercept
-    assert_allclose(learner.signal(), (learner.recent[1:3] ** 2).mean(axis=0))
-    learn(learner, cells[3:], 1, y[3:], np.ones(2997))
-    errors = learner.standard_errors()
-    assert errors.shape == (RECENT_ROWS, 1)
-    assert_allclose(learner.signal(), (errors**2).mean(axis=0))
-    # A constant and noise of variance 1 = σ² α.
-    assert_allclose(learner.signal(), 10.0, rtol=0.1)
-
-
-# --- running errors ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sizes", [[40], [1] * 40, [3, 20, 17]], ids=len)
-def test_running_error_is_the_mean_and_then_forgets(sizes):
-    losses = np.random.default_rng(3).exponential(size=(2, 40))
-    error, at = np.zeros(2), 0
-    for size in sizes:
-        update_errors(losses[:, at : at + size], at, 16, error)
-        at += size
-        if at <= 16:
-            assert_allclose(error, losses[:, :at].mean(axis=1))
-    weights = np.concatenate([np.full(16, 1 / 16), np.zeros(24)])
-    for i in range(16, 40):
-        weights *= 15 / 16
-        weights[i] = 1 / 16
-    assert_allclose(weights.sum(), 1.0)
-    assert_allclose(error, losses @ weights)
-
-
 # --- several levels ------------------------------------------------------------------------------
 
 # The nodes 0 to 3 are of the first tree, the others of the second. No cell has nodes of both.
@@ -234,7 +246,7 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     learner = Filter(Y.shape[1], loss, 0.1)
     learner.b_variance[0] = 1.0
-    group = LearnerGroup([learner], VALUE)
+    group = LearnerGroup([learner], 1, VALUE)
     for i in range(0, 30, 5):
         part = slice(i, i + 5)
         group.learn(CELLS[part], COLUMN, N_CELLS.tolist(), (), Y[part], WEIGHT[part])
@@ -244,14 +256,14 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     tol = 1e-3 if name == "hinge" else 1e-7
     assert_allclose(learner.cell_weights(N_CELLS, VALUE), W, atol=tol)
     assert_allclose(by_level(learner.P, N_CELLS), P, atol=tol)
-    assert_allclose(learner.intercept, b, atol=tol)
+    assert_allclose(learner.offset + learner.b, b, atol=tol)
 
 
 @pytest.mark.parametrize("n", [20, 2])  # more table rows than a batch may change, or fewer
 @pytest.mark.parametrize("kind", ["filter", "means"])
 def test_levels_are_rolled_back(kind, n):
     learner = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
-    Y, group = TARGETS["squared"], LearnerGroup([learner], VALUE)
+    Y, group = TARGETS["squared"], LearnerGroup([learner], 1, VALUE)
     group.learn(CELLS[:5] % 6, COLUMN, [2, 3, 6], (), Y[:5], WEIGHT[:5])
     before = copy.deepcopy(learner)
     group.commit()
@@ -306,12 +318,12 @@ def test_filter_continues_a_fit(loss):
     n_cells, value = np.diff(model.levels.offset), model.levels.values
     assert learner.n_table == 3 * n_cells.max()
     assert_array_equal(learner.cell_weights(n_cells, value), model.cell_weights)
-    assert_array_equal(learner.intercept, model.intercept)
+    assert_array_equal(learner.offset + learner.b, model.intercept)
     if loss == "squared":
         P = by_level(learner.P, n_cells)
         assert_allclose(P, 0.1 / (counts * np.repeat(value**2, n_cells) + 0.1))
         # Errors of the variance of the fit, until rows have their own.
-        assert_allclose((learner.recent**2).mean(), 2.0, rtol=0.01)
+        assert_allclose((Stream.after(model, [learner]).recent ** 2).mean(), 2.0, rtol=0.01)
         assert_allclose(learner.b_variance, 1 / (2 * 40))
         assert learner.n_rows[0] == 40
 
@@ -321,8 +333,9 @@ def test_means_continue_a_fit(centre):
     """Sums and weights are those of one learner that takes all rows."""
     leaf, Y, n_cells = CELLS, TARGETS["squared"], N_CELLS
     whole, half = Means(2, 0.5, centre), Means(2, 0.5, centre)
-    LearnerGroup([whole], VALUE).learn(leaf, COLUMN, n_cells.tolist(), (), Y, WEIGHT)
-    LearnerGroup([half], VALUE).learn(leaf[:15], COLUMN, n_cells.tolist(), (), Y[:15], WEIGHT[:15])
+    n = n_cells.tolist()
+    LearnerGroup([whole], 1, VALUE).learn(leaf, COLUMN, n, (), Y, WEIGHT)
+    LearnerGroup([half], 1, VALUE).learn(leaf[:15], COLUMN, n, (), Y[:15], WEIGHT[:15])
     # Features of all rows, level after level.
     begin = np.cumsum([0, *n_cells[:-1]])
     cells = (COLUMN[:, leaf] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
@@ -333,20 +346,24 @@ def test_means_continue_a_fit(centre):
     per_tree = np.array([[1, 2], [2, 3], [4, 5]])
     levels = Levels(np.arange(3.0), VALUE**2 * 2, COLUMN, per_tree)
     sums = (Phi.toarray() > 0).T @ (WEIGHT[:, None] * np.hstack([Y, np.ones((30, 2))]))
-    assert_allclose(whole.cell_sums(n_cells), sums)
-    W, b = whole.cell_weights(n_cells, VALUE), whole.intercept
+    assert_allclose(by_level(whole.sums, n_cells), sums)
+    W, b = whole.cell_weights(n_cells, VALUE), mean(whole)
     assert_allclose(b, WEIGHT @ Y / WEIGHT.sum() if centre else 0.0)
-    in_table = COLUMN[:, leaf].transpose(1, 0, 2).reshape(30, 6) * 3 + np.repeat(np.arange(3), 2)
-    assert_allclose(whole.scores(in_table, np.ones((30, 6)), VALUE), b + Phi @ W)
+    said = LearnerGroup([copy.deepcopy(whole)], 1, VALUE).learn(leaf, COLUMN, n, (), Y, WEIGHT)
+    assert_allclose(said.scores[0], b + Phi @ W)
     model = replace(
         fitted(),
         levels=levels,
         alpha=0.5,
         cell_weights=half.cell_weights(n_cells, VALUE),
-        intercept=half.intercept,
-        sums=half.cell_sums(n_cells),
+        intercept=mean(half),
+        sums=by_level(half.sums, n_cells),
     )
     after = Means.after(model, centre)
-    LearnerGroup([after], VALUE).learn(leaf[15:], COLUMN, n_cells.tolist(), (), Y[15:], WEIGHT[15:])
+    LearnerGroup([after], 1, VALUE).learn(leaf[15:], COLUMN, n, (), Y[15:], WEIGHT[15:])
     assert_allclose(after.cell_weights(n_cells, VALUE), W, atol=1e-15)
-    assert_allclose(after.intercept, b)
+    assert_allclose(mean(after), b)
+
+
+def mean(learner):
+    return learner.intercepts({"totals": learner.totals[None]})[0]

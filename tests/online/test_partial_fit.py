@@ -81,7 +81,8 @@ def test_learns(model):
     assert model.features_.trees_.count[model.features_.trees_.root[0]] == 150
 
 
-def test_result_does_not_depend_on_batches(model):
+def test_result_of_one_width_does_not_depend_on_batches(model):
+    model.set_params(forgetting=None, **GIVEN)
     whole, pieces = learn(clone(model), 0, 150), clone(model)
     for begin in range(150):
         learn(pieces, begin, begin + 1)

@@ -303,7 +303,7 @@ FORGED_HEADERS = {
     "unhashable key": (_attribute("x_", {"dict": [[{"list": []}, 1]]}), "contradicts itself"),
     "objects of another shape": (_attribute("x_", {"objects": [[2], ["a"]]}), "other items"),
     "array of lists": (_attribute("x_", {"objects": [[1], [{"list": []}]]}), "other items"),
-    "stream": (_attribute("_stream", 3), "no attribute 'fitted'"),
+    "stream": (_attribute("_stream", 3), "The stream is none"),
     "path": (_attribute("path_", 3), "path"),
     "notes": (_attribute("_notes", 3), "notes"),
     "mixture": (_attribute("_mixture", 3), "mixture"),
@@ -418,9 +418,9 @@ def stream_of(kind):
 
 
 STREAMS = {
-    "widths": ["Filter", "Start", "Stream"],
+    "widths": ["Filter", "Mixture", "Start", "Stream"],
     "after a fit": ["Filter", "Stream"],
-    "forest": ["Means", "Start", "Stream"],
+    "forest": ["Means", "Mixture", "Start", "Stream"],
     "exact": ["ExactStream"],
     "exact after a fit": ["ExactStream"],
     "exact after learning": ["ExactStream", "Columns", "Trend"],
@@ -446,7 +446,9 @@ def test_a_stream_with_wrong_arrays_is_refused(kind, name, tmp_path):
         array = original.get(index)
         wrong = [array[..., None]]
         if array.size:
-            wrong += [array[:-1], array[:0]]
+            wrong += [array[:0]]
+        if array.size and place[-1] not in ("W", "P", "sums"):  # tables have room for more cells
+            wrong += [array[:-1]]
         if array.dtype == np.float64 and array.size:
             wrong += [np.full_like(array, np.nan)]
         if array.dtype.kind == "i" and array.size:

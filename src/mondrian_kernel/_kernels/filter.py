@@ -3,12 +3,15 @@
 The weights of a row's cells share its error in proportion to their variances. The variances shrink
 with every row. A row costs O(MK) for each rung and level.
 
-One call learns a batch at all rungs. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
+One call trains all learners on a batch. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
 """
 
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
+from mondrian_kernel._kernels.tables import NodeTable
+from mondrian_kernel._kernels.walk import walk_trees
+from mondrian_kernel._settings import FLAT_VARIANCE
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
 CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
@@ -20,7 +23,7 @@ def _sigmoid(z):
 
 
 @kernel
-def _step(loss, y, F, s, spread, D):
+def step(loss, y, F, s, spread, D):
     """Write the step of the scores ``F`` (K,), in units of their variance, to ``D`` (K,).
 
     The step minimises s ℓ(y, f) + (f - F)² / (2 ``spread``): by one Newton step for smooth losses,
@@ -63,22 +66,49 @@ def _step(loss, y, F, s, spread, D):
 
 
 @kernel
+def _find_cells(leaf, column, i, first, cells):
+    """Write the table rows of the cells of row ``i`` to ``cells`` int64 (L, M)."""
+    n_levels = cells.shape[0]
+    for l in range(n_levels):
+        for m in range(cells.shape[1]):
+            cells[l, m] = np.int64(column[first + l, leaf[i, m]]) * n_levels + l
+
+
+@kernel
+def _score(cells, value, w, p, grown, b, prior, F):
+    """Write the scores of a row to ``F`` (K,) and return Σ_c p P_c φ_c²."""
+    F[:] = b
+    spread = 0.0
+    for l in range(value.size):
+        total = 0.0
+        for c in cells[l]:
+            total += min(p[c] * grown, 1.0)
+            for k in range(F.size):
+                F[k] += value[l] * w[c, k]
+        spread += prior * total * value[l] ** 2
+    return spread
+
+
+@kernel
 def learn(
     leaf,
     column,
+    rung,
     value,
     Y,
     sample_weight,
     loss,
     alpha,
+    keep,
     W,
     P,
     b,
     b_variance,
+    growth,
     offset,
     n_rows,
-    recent,
-    losses,
+    scores,
+    variance,
 ):
     """Learn from each row once, in order.
 
@@ -89,62 +119,106 @@ def learn(
 
         w_c ← w_c + p P_c φ_c d,    P_c ← P_c - p (P_c φ_c)² h / (1 + h v).
 
-    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: at each rung ``W`` (C, K) and ``P``
-    (C,); ``b``, ``offset`` (R, K), ``b_variance`` (R, 1), ``n_rows`` int64 (R, 1); and the rings
-    ``recent`` (R, any, K), which receive the error of each row before it was learnt from, divided
-    by √(2 alpha v + alpha). ``losses`` (R, n) receives ℓ before each row was learnt from.
+    Learner j forgets: before each row its variances are divided by ``keep[j]``, up to those of the
+    prior. So that only cells of the row are touched, the table holds P_c / ``growth``, and the
+    growth is divided instead; it starts at 1.
+
+    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: for each of the J learners ``W`` (C, K)
+    and ``P`` (C,); ``b``, ``offset`` (J, K), ``b_variance``, ``growth`` (J, 1) and ``n_rows`` int64
+    (J, 1). ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from,
+    relative to ``offset``, and ``variance`` (J, n) receives 2 alpha v + alpha.
 
     With the squared loss all targets are relative to ``offset``, the target of the first row.
     """
-    n_trees, n_levels, n_outputs = leaf.shape[1], value.size, Y.shape[1]
+    n, n_levels, n_outputs = leaf.shape[0], value.size, Y.shape[1]
     prior = 0.5 / alpha
     y, F, D = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
-    cells = np.empty((n_levels, n_trees), np.int64)
-    for r in range(losses.shape[0]):
-        w, p, b_r, v_b, ring = W[r], P[r], b[r], b_variance[r], recent[r]
-        for i in range(leaf.shape[0]):
-            if loss == SQUARED and n_rows[r, 0] == 0:
-                offset[r] = Y[i]
-            F[:] = b_r
-            spread = v_b[0]
-            for l in range(n_levels):
-                total = 0.0
-                for m in range(n_trees):
-                    c = np.int64(column[r * n_levels + l, leaf[i, m]]) * n_levels + l
-                    cells[l, m] = c
-                    total += p[c]
-                    for k in range(n_outputs):
-                        F[k] += value[l] * w[c, k]
-                spread += prior * total * value[l] ** 2
+    cells = np.empty((n_levels, leaf.shape[1]), np.int64)
+    for j in range(keep.size):
+        w, p, b_j, v_b, grown = W[j], P[j], b[j], b_variance[j], growth[j]
+        first = rung[j] * n_levels
+        if loss == SQUARED and n_rows[j, 0] == 0 and n > 0:
+            offset[j] = Y[0]
+        for i in range(n):
+            _find_cells(leaf, column, i, first, cells)
+            spread = v_b[0] + _score(cells, value, w, p, grown[0], b_j, prior, scores[j, i])
+            variance[j, i] = 2.0 * alpha * spread + alpha
+        for i in range(n):
+            _find_cells(leaf, column, i, first, cells)
+            if keep[j] < 1.0:
+                grown[0] /= keep[j]
+                v_b[0] = min(v_b[0] / keep[j], FLAT_VARIANCE)
+            spread = v_b[0] + _score(cells, value, w, p, grown[0], b_j, prior, F)
             for k in range(n_outputs):
-                y[k] = Y[i, k] - offset[r, k]
-            curvature, losses[r, i] = _step(loss, y, F, sample_weight[i], spread, D)
+                y[k] = Y[i, k] - offset[j, k]
+            curvature, _ = step(loss, y, F, sample_weight[i], spread, D)
             shrink = curvature / (1.0 + curvature * spread)
             for l in range(n_levels):
                 for c in cells[l]:
-                    gain = prior * p[c] * value[l]
+                    P_c = min(p[c] * grown[0], 1.0)
+                    gain = prior * P_c * value[l]
                     for k in range(n_outputs):
                         w[c, k] += gain * D[k]
-                    p[c] -= p[c] * gain * shrink * value[l]
-            if ring.shape[0] > 0:
-                unit = np.sqrt(2.0 * alpha * spread + alpha)
-                for k in range(n_outputs):
-                    ring[n_rows[r, 0] % ring.shape[0], k] = (y[k] - F[k]) / unit
+                    p[c] = (P_c - P_c * gain * shrink * value[l]) / grown[0]
             for k in range(n_outputs):
-                b_r[k] += v_b[0] * D[k]
+                b_j[k] += v_b[0] * D[k]
             v_b[0] -= v_b[0] ** 2 * shrink
-            n_rows[r, 0] += 1
+            n_rows[j, 0] += 1
 
 
 @kernel
-def mean_squares(recent, n_rows, n_last, squares):
-    """Write the mean squares of the last ``n_last`` entries of a ring (any, K) to ``squares`` (K,).
+def mixed_scores(
+    X,
+    arrays,
+    lifetimes,
+    column,
+    rung,
+    value,
+    weights,
+    shares,
+    alpha,
+    W,
+    P,
+    b_variance,
+    growth,
+    scores,
+    variance,
+):
+    """Mixed scores of new rows, without the intercept, and their variances.
 
-    The error of the first row is left out: that row only sets the intercept. The result is 0 where
-    no other row has come.
+    ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm W_j[c_lm], with p_lm as of
+    :func:`mondrian_kernel._kernels.walk.walk`. ``variance`` (n,) receives Σ_j shares_j (2 alpha v_j
+    + alpha), unless it is empty; as far as a row lies in no cell, v_j is that of the prior.
+    Learners without a share must have no weight. ``arrays`` are those of a ``NodeTable``,
+    ``lifetimes`` those of all rungs and their levels.
     """
-    n = min(n_rows - 1, n_last)
-    squares[:] = 0.0
-    for i in range(n_rows - n, n_rows):
-        for k in range(squares.size):
-            squares[k] += recent[i % recent.shape[0], k] ** 2 / n
+    nodes, n_levels = NodeTable(*arrays), value.size
+    n, n_outputs = scores.shape
+    node_of, log_stay = np.empty((n, 1), np.int32), np.empty((n, 1, lifetimes.size))
+    cells, phi = np.empty(lifetimes.size, np.int64), np.empty(lifetimes.size)
+    prior = alpha
+    for j in range(rung.size):
+        prior += 2.0 * alpha * shares[j] * b_variance[j, 0]
+    for l in range(n_levels):
+        prior += nodes.root.size * value[l] ** 2
+    scores[:] = 0.0
+    variance[:] = prior
+    for m in range(nodes.root.size):
+        walk_trees(X, nodes, m, m + 1, lifetimes, node_of, log_stay)
+        for i in range(n):
+            for level in range(lifetimes.size):
+                stay = log_stay[i, 0, level]
+                phi[level] = value[level % n_levels] * (np.exp(stay) if stay < 0.0 else 1.0)
+                cells[level] = column[level, node_of[i, 0]] * n_levels + level % n_levels
+            for j in range(rung.size):
+                if shares[j] == 0.0:
+                    continue
+                for level in range(rung[j] * n_levels, (rung[j] + 1) * n_levels):
+                    c, feature = cells[level], phi[level]
+                    for k in range(n_outputs):
+                        scores[i, k] += weights[j] * feature * W[j][c, k]
+                    if variance.size > 0:
+                        known = 1.0 - min(P[j][c] * growth[j, 0], 1.0)
+                        variance[i] -= shares[j] * feature**2 * known
+    for i in range(variance.size):
+        variance[i] = max(variance[i], alpha)  # but for rounding

@@ -1,78 +1,101 @@
 """A forest that learns from each row once, by adding it to the sums of its cells.
 
-One call learns a batch at all rungs. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
+One call trains all learners on a batch. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
 """
 
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
+from mondrian_kernel._kernels.tables import NodeTable
+from mondrian_kernel._kernels.walk import walk_trees
 
 
 @kernel
-def learn_means(leaf, column, value, Y, sample_weight, alpha, centre, sums, totals, losses):
+def learn_means(
+    leaf, column, rung, value, Y, sample_weight, alpha, centre, keep, sums, totals, growth, scores
+):
     """Add each row, in order, to the sums of its cells: every tree is learnt apart.
 
-    At each rung ``sums`` (C, K + 2) holds Σ s y and twice Σ s over the rows of each cell, and
-    ``totals`` (R, K + 1) the sums of s y and s over all rows. ``losses`` (R, n) receives the
-    squared error of each row before it was learnt from (see :func:`average_means`), and 0 for a
-    first row that only sets the mean.
+    Of each of the J learners ``sums`` (C, K + 2) holds Σ s y and twice Σ s over the rows of each
+    cell, and ``totals`` (J, K + 1) the sums of s y and s over all rows. Learner j forgets: a row
+    has the weight s times ``growth`` (J, 1), which is divided by ``keep[j]`` before each row.
+    ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from; before
+    the first row they are its target.
     """
-    n_trees, n_levels, n_outputs = leaf.shape[1], value.size, Y.shape[1]
-    certain = np.empty((0, 0))
-    cells = np.empty((1, n_levels * n_trees), np.int64)
-    scores = np.empty((1, n_outputs))
-    for r in range(losses.shape[0]):
-        add, all_rows = sums[r], totals[r]
-        for i in range(leaf.shape[0]):
-            s = sample_weight[i]
-            for l in range(n_levels):
-                for m in range(n_trees):
-                    c = np.int64(column[r * n_levels + l, leaf[i, m]])
-                    cells[0, l * n_trees + m] = c * n_levels + l
-            _average(cells, 0, certain, value, alpha, centre, add, all_rows, scores)
-            losses[r, i] = 0.0
-            sets_mean = centre and all_rows[n_outputs] == 0.0
+    n, n_trees, n_levels, n_outputs = leaf.shape[0], leaf.shape[1], value.size, Y.shape[1]
+    for j in range(keep.size):
+        add, all_rows, first = sums[j], totals[j], rung[j] * n_levels
+        for i in range(n):
             for k in range(n_outputs):
-                losses[r, i] += 0.0 if sets_mean else (Y[i, k] - scores[0, k]) ** 2
+                b = _mean(all_rows, k, centre)
+                if centre and all_rows[n_outputs] == 0.0:
+                    b = Y[0, k]
+                scores[j, i, k] = b
+                for l in range(n_levels):
+                    for m in range(n_trees):
+                        c = np.int64(column[first + l, leaf[i, m]]) * n_levels + l
+                        part = _cell_mean(add[c], k, b, alpha * growth[j, 0])
+                        scores[j, i, k] += value[l] ** 2 * part
+        for i in range(n):
+            growth[j, 0] /= keep[j]
+            s = sample_weight[i] * growth[j, 0]
+            for k in range(n_outputs):
                 all_rows[k] += s * Y[i, k]
             all_rows[n_outputs] += s
-            for c in cells[0]:
-                for k in range(n_outputs):
-                    add[c, k] += s * Y[i, k]
-                add[c, n_outputs] += s
-                add[c, n_outputs + 1] += s
+            for l in range(n_levels):
+                for m in range(n_trees):
+                    c = np.int64(column[first + l, leaf[i, m]]) * n_levels + l
+                    for k in range(n_outputs):
+                        add[c, k] += s * Y[i, k]
+                    add[c, n_outputs] += s
+                    add[c, n_outputs + 1] += s
 
 
 @kernel
-def average_means(cells, stay, value, alpha, centre, sums, totals, scores):
-    """Average the means of the cells of each row, shrunk to the mean b of all rows.
+def _mean(totals, k, centre):
+    total = totals[totals.size - 1]
+    return totals[k] / total if centre and total > 0.0 else 0.0
 
-        scores = b + Σ_l value_l² Σ_m stay_lm (Σ s y - b Σ s)_c / (Σ s + alpha)_c
 
-    with b = 0 unless ``centre``. ``cells`` int64 (n, L M) are rows of ``sums``, level after level;
-    ``stay`` (n, L M) are the probabilities that the rows lie in them; ``scores`` (n, K).
+@kernel
+def _cell_mean(sums, k, b, alpha):
+    """(Σ s y - b Σ s) / (Σ s + alpha) of a cell, 0 where it has no rows."""
+    n_outputs = sums.size - 2
+    total = sums[n_outputs + 1] + alpha
+    return (sums[k] - b * sums[n_outputs]) / total if total > 0.0 else 0.0
+
+
+@kernel
+def mixed_means(
+    X, arrays, lifetimes, column, rung, value, weights, alpha, centre, sums, totals, growth, scores
+):
+    """Average the means of the cells of each row, less the mean b of all rows.
+
+        scores (n, K) = Σ_j weights_j Σ_l value_l² Σ_m p_lm (Σ s y - b Σ s) / (Σ s + alpha)
+
+    with b = 0 unless ``centre``, and p_lm as of :func:`mondrian_kernel._kernels.walk.walk`.
+    ``arrays`` are those of a ``NodeTable``, ``lifetimes`` those of all rungs and their levels.
     """
-    for i in range(cells.shape[0]):
-        _average(cells, i, stay, value, alpha, centre, sums, totals, scores)
-
-
-@kernel
-def _average(cells, i, stay, value, alpha, centre, sums, totals, scores):
-    n_outputs = scores.shape[1]
-    n_trees = cells.shape[1] // value.size
-    for k in range(n_outputs):
-        b = totals[k] / totals[n_outputs] if centre and totals[n_outputs] > 0.0 else 0.0
-        score = b
-        for l in range(value.size):
-            level_sum = 0.0
-            for j in range(l * n_trees, (l + 1) * n_trees):
-                c = cells[i, j]
-                if sums[c, n_outputs + 1] + alpha > 0.0:
-                    part = sums[c, k] - b * sums[c, n_outputs]
-                    part /= sums[c, n_outputs + 1] + alpha
-                    level_sum += part if stay.size == 0 else stay[i, j] * part
-            score += value[l] ** 2 * level_sum
-        scores[i, k] = score
+    nodes, n_levels = NodeTable(*arrays), value.size
+    n, n_outputs = scores.shape
+    node_of, log_stay = np.empty((n, 1), np.int32), np.empty((n, 1, lifetimes.size))
+    for i in range(n):
+        for k in range(n_outputs):
+            scores[i, k] = 0.0
+    for m in range(nodes.root.size):
+        walk_trees(X, nodes, m, m + 1, lifetimes, node_of, log_stay)
+        for i in range(n):
+            for j in range(rung.size):
+                if weights[j] == 0.0:
+                    continue
+                for l in range(n_levels):
+                    level = rung[j] * n_levels + l
+                    c = np.int64(column[level, node_of[i, 0]]) * n_levels + l
+                    feature = weights[j] * value[l] ** 2 * np.exp(log_stay[i, 0, level])
+                    for k in range(n_outputs):
+                        b = _mean(totals[j], k, centre)
+                        part = _cell_mean(sums[j][c], k, b, alpha * growth[j, 0])
+                        scores[i, k] += feature * part
 
 
 @kernel
@@ -81,9 +104,6 @@ def write_weights(sums, intercept, alpha, value, W):
 
     ``sums`` (C, K + 2), ``intercept`` b (K,). Cells without rows have the weight 0.
     """
-    n_outputs = W.shape[1]
     for c in range(W.shape[0]):
-        n = sums[c, n_outputs + 1] + alpha
-        for k in range(n_outputs):
-            rest = sums[c, k] - intercept[k] * sums[c, n_outputs]
-            W[c, k] = value * rest / n if n > 0.0 else 0.0
+        for k in range(W.shape[1]):
+            W[c, k] = value * _cell_mean(sums[c], k, intercept[k], alpha)

@@ -54,15 +54,22 @@ class TrainingRows:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Parts of a :class:`FittedModel` that stay as they are when a stream goes on from it."""
+    """Parts of a :class:`FittedModel` that stay when a stream goes on from it.
+
+    Of the spread, the local scale stays; the errors are those of the last rows.
+    """
 
     columns: Columns
     trend: Trend | None
     link: FloatArray | None
+    spread: Spread | None
 
-    def check(self, n_columns: int, n_outputs: int) -> None:
-        """Raise ValueError unless these can be parts of a model."""
+    def check(self, model: FittedModel) -> None:
+        """Raise ValueError unless these can be parts of the model."""
+        n_columns, n_outputs = model.trees.n_dims, model.n_outputs
         self.columns.check(n_columns)
+        if self.spread is not None:
+            self.spread.check(model.levels.n_features, n_outputs)
         if self.trend is not None:
             self.trend.check(n_columns, n_outputs)
         link = np.zeros(n_outputs + 1) if self.link is None else self.link
@@ -193,13 +200,13 @@ class FittedModel:
         """Raise ValueError unless all arrays fit together."""
         self.trees.check()
         self.levels.check(self.trees)
-        n_outputs, n_columns = self.n_outputs, self.trees.n_dims
+        n_outputs = self.n_outputs
         if self.cell_weights.shape != (self.levels.n_features, n_outputs):
             raise ValueError(
                 f"cell_weights has shape {self.cell_weights.shape}, but there are "
                 f"{self.levels.n_features} cells and {n_outputs} outputs."
             )
-        Basis(self.columns, self.trend, self.link).check(n_columns, n_outputs)
+        Basis(self.columns, self.trend, self.link, self.spread).check(self)
         if self.intercept.shape != (n_outputs,):
             raise ValueError(f"intercept has shape {self.intercept.shape}.")
         if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
@@ -217,8 +224,6 @@ class FittedModel:
                 raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
-        if self.spread is not None:
-            self.spread.check(self.levels.n_features, n_outputs)
         if self.calibration is not None:
             own = self.calibration
             fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()

@@ -7,18 +7,21 @@ learnt from other rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._model.levels_fit import fit_folds, solve_levels
 from mondrian_kernel._settings import (
+    ERROR_HALF_LIFE,
     LEVEL_TREES,
     RANGE_ROWS,
     RANGE_SHARE,
+    RECENT_ROWS,
     SPREAD_FLOOR,
     SPREAD_FOLDS,
     SPREAD_WEIGHTS,
@@ -91,6 +94,32 @@ class Spread:
         if share < 0.5:
             return -upper_quantile(-self.errors, self.weight, 1.0 - share)
         return upper_quantile(self.errors, self.weight, share)
+
+    def continued(
+        self, errors: FloatArray, n_cells: NDArray[np.int64], n_more: NDArray[np.int64]
+    ) -> Spread:
+        """Return the spread after new rows, with new cells, and errors that follow a change.
+
+        Parameters
+        ----------
+        errors : ndarray of shape (n, K)
+            Errors of the new rows in units of the scale, in the order in which they came.
+        n_cells, n_more : ndarrays of shape (L,)
+            Numbers of cells at each level before, and of those that were added. The local scale is
+            not learnt any more: the new ones have no weight.
+        """
+        parts = np.split(self.cell_weights, np.cumsum(n_cells)[:-1])
+        padded = [np.pad(part, ((0, n), (0, 0))) for part, n in zip(parts, n_more, strict=True)]
+        # Errors of rows held out count as much as those of a long stream do, and then fade.
+        keep = 0.5 ** (1.0 / ERROR_HALF_LIFE)
+        n = errors.shape[0]
+        old = self.weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * self.weight.sum())))
+        weight = np.concatenate([old, keep ** np.arange(n - 1, -1, -1)])
+        late = weight > keep**RECENT_ROWS * weight.max()
+        errors = np.concatenate([self.errors, errors])[late]
+        return replace(
+            self, cell_weights=np.concatenate(padded), errors=errors, weight=weight[late]
+        )
 
     def check(self, n_features: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""

@@ -1,4 +1,4 @@
-"""Learners that keep a few numbers for each cell, and train together at several widths."""
+"""Learners that keep a few numbers for each cell, and train together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import MAX_RUNGS
+from mondrian_kernel._settings import HALF_LIVES, LARGEST_GROWTH, MAX_RUNGS
 from mondrian_kernel._typing import FloatArray, IntArray
 
 Counts = NDArray[np.int64]
 _NO_CELLS = np.empty(0, np.int32)
+_MAX_LEARNERS = MAX_RUNGS * len(HALF_LIVES)
 
 
 @cache
@@ -27,18 +28,41 @@ def _kernels() -> Any:
 
 
 class Batch(NamedTuple):
-    """Rows that all rungs learn from, in the order in which kernels take them.
+    """Rows that all learners learn from, in the order in which kernels take them.
 
     ``leaf`` int32 (n, M): node of each row's cell. ``column`` int32 (at least R·L, n_nodes): cell
-    of each node at each rung, or at each level of the one learner. ``value`` (L,): feature of a row
-    in its cells at each level. ``Y`` (n, K): targets. ``weight`` (n,): positive weights.
+    of each node at each rung, at each level. ``rung`` int64 (J,): rung of each learner. ``value``
+    (L,): feature of a row in its cells at each level. ``Y`` (n, K): targets. ``weight`` (n,):
+    positive weights.
     """
 
     leaf: IntArray
     column: IntArray
+    rung: Counts
     value: FloatArray
     Y: FloatArray
     weight: FloatArray
+
+
+class Judged(NamedTuple):
+    """What learners say of rows before they learn any of them.
+
+    ``scores`` (J, n, K): scores, less the learner's ``offset``. ``variance`` (J, n): variance of
+    an error in units of that of the signal.
+    """
+
+    scores: FloatArray
+    variance: FloatArray
+
+
+class Scores(NamedTuple):
+    """Scores of new rows.
+
+    ``mean`` (n, K): scores. ``variance`` (n,): variance of an error in units of that of the signal.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
 
 
 class CellLearner(ABC):
@@ -52,18 +76,23 @@ class CellLearner(ABC):
         Number of outputs, K.
     alpha : float
         Penalty.
+    half_life : float
+        Rows after which a row counts half; infinite if none is forgotten.
     n_table : int
         Number of table rows in use. The tables are longer: they grow by doubling.
+    growth : ndarray of shape (1,)
+        Weight of the last row in units of the first one's. The tables are in the latter units, so
+        that old rows lose weight without being touched.
     """
 
-    # Tables, and the value of a new row of each; small arrays that rows change; and rings, which
-    # are long enough that a batch need not be erased from them.
+    # Tables, and the value of a new row of each; small arrays that rows change.
     tables: ClassVar[dict[str, float]]
     small: ClassVar[tuple[str, ...]]
-    rings: ClassVar[tuple[str, ...]] = ()
     n_outputs: int
     alpha: float
+    half_life: float
     n_table: int
+    growth: FloatArray
 
     @abstractmethod
     def learn(
@@ -71,13 +100,37 @@ class CellLearner(ABC):
         batch: Batch,
         tables: Sequence[tuple[FloatArray, ...]],
         small: Sequence[NDArray[Any]],
-        losses: FloatArray,
-    ) -> None:
-        """Train all rungs on rows whose cells exist; ``losses`` (R, n) receives their losses.
+        keep: FloatArray,
+    ) -> Judged:
+        """Train all learners on rows whose cells exist.
 
-        ``tables`` has a tuple for each kind of table, with one table for each rung; ``small`` holds
-        the small arrays and the rings, with the rungs in the first axis.
+        ``tables`` has a tuple for each kind of table, with one table for each learner; ``small``
+        holds the small arrays, with the learners in the first axis. Before each row, earlier ones
+        lose all but the share ``keep`` (J,) of their weight.
         """
+
+    @abstractmethod
+    def write_scores(
+        self,
+        walk: Sequence[Any],
+        group: LearnerGroup,
+        weights: FloatArray,
+        shares: FloatArray,
+        out: Scores,
+    ) -> None:
+        """Write the scores of new rows, without intercepts, mixed over the learners of a group.
+
+        ``walk`` holds scaled rows, arrays of trees, lifetimes and cells of the nodes at each.
+        ``weights`` (J,) mix the scores, ``shares`` (J,) their variances.
+        """
+
+    @abstractmethod
+    def intercepts(self, small: dict[str, NDArray[Any]]) -> FloatArray:
+        """Return the intercepts (J, K) of learners with these small arrays, less their offset."""
+
+    @abstractmethod
+    def rescale(self) -> None:
+        """Put the tables into units of the last row: ``growth`` is 1 again."""
 
     def check_arrays(self, shapes: dict[str, tuple[int, ...]]) -> None:
         """Raise ValueError unless all arrays are finite and of these shapes; tables may be longer.
@@ -93,6 +146,8 @@ class CellLearner(ABC):
                 raise ValueError(f"{name} is not finite.")
         if not (self.n_outputs > 0 and self.n_table >= 0 and 0 <= self.alpha < np.inf):
             raise ValueError(f"n_outputs, n_table or alpha={self.alpha} is out of range.")
+        if not (self.half_life > 0 and self.growth[0] >= 1):
+            raise ValueError(f"half_life={self.half_life} or growth is out of range.")
 
     def make_room(self, n_table: int) -> None:
         """Make the tables long enough for so many rows."""
@@ -131,18 +186,20 @@ class _Saved:
     leaf: IntArray
     column: IntArray
     tables: list[FloatArray]
-    small: list[NDArray[Any]]
+    small: dict[str, NDArray[Any]]
 
 
 class LearnerGroup:
-    """The learners of all rungs, which learn a batch or roll it back together.
+    """Learners at all rungs, which learn a batch or roll it back together.
 
     While the group is in use nothing else may change the learners.
 
     Parameters
     ----------
-    learners : sequence of R learners
-        Learners of one kind, one for each of the first R rungs; or one learner, of L levels.
+    learners : sequence of J learners
+        Learners of one kind, the same number for each rung, rung after rung.
+    n_rungs : int
+        Number of rungs R.
     value : ndarray of shape (L,)
         Feature of a row in its cells at each level.
 
@@ -154,44 +211,44 @@ class LearnerGroup:
     >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
     >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
     >>> learners, y = [Means(1, 0.0, True), Means(1, 0.0, True)], np.array([[1.0], [2.0]])
-    >>> group = LearnerGroup(learners, np.array([0.5**0.5]))
-    >>> group.learn(leaf, column, [2, 3], (), y, np.ones(2)).round(12)
-    array([[0., 1.],
-           [0., 1.]])
+    >>> group = LearnerGroup(learners, 2, np.array([0.5**0.5]))
+    >>> group.learn(leaf, column, [2, 3], (), y, np.ones(2)).scores[:, :, 0]
+    array([[1., 1.],
+           [1., 1.]])
     >>> group.rollback()
     >>> learners[1].n_table
     0
     """
 
-    def __init__(self, learners: Sequence[CellLearner], value: FloatArray) -> None:
+    def __init__(self, learners: Sequence[CellLearner], n_rungs: int, value: FloatArray) -> None:
         self._learners = learners
-        self._value = value
+        self.value = value
+        self.rung = np.repeat(np.arange(n_rungs), len(learners) // n_rungs)
+        self._keep = np.array([0.5 ** (1.0 / learner.half_life) for learner in learners])
         self._n_table = [learner.n_table for learner in learners]
-        kind = learners[0]
-        self._small = {
-            name: np.stack([getattr(learner, name) for learner in learners])
-            for name in (*kind.small, *kind.rings)
-        }
+        names = learners[0].small
+        stacked = [np.stack([getattr(learner, name) for learner in learners]) for name in names]
+        self.small = dict(zip(names, stacked, strict=True))
         self._saved: _Saved | None = None
         self._collect_tables()
         self._share_small()
 
     def _collect_tables(self) -> None:
-        # Tuples of one length, whatever the number of rungs: every length is compiled anew.
-        n_more = MAX_RUNGS - len(self._learners)
+        # Tuples of one length, whatever the number of learners: every length is compiled anew.
+        n_more = _MAX_LEARNERS - len(self._learners)
         learners = [*self._learners, *[self._learners[-1]] * n_more]
         names = self._learners[0].tables
-        self._tables = [tuple([getattr(learner, name) for learner in learners]) for name in names]
-        self._room = [table.shape[0] for table in self._tables[0][: len(self._learners)]]
+        self.tables = [tuple([getattr(learner, name) for learner in learners]) for name in names]
+        self._room = [table.shape[0] for table in self.tables[0][: len(self._learners)]]
         self._flat = tuple(
-            [a if a.ndim == 2 else a[:, None] for tables in self._tables for a in tables]
+            [a if a.ndim == 2 else a[:, None] for tables in self.tables for a in tables]
         )
 
     def _share_small(self) -> None:
         """Make the small arrays of the learners views of the arrays of the group."""
-        for r, learner in enumerate(self._learners):
-            for name, values in self._small.items():
-                setattr(learner, name, values[r])
+        for j, learner in enumerate(self._learners):
+            for name, values in self.small.items():
+                setattr(learner, name, values[j])
 
     def learn(
         self,
@@ -201,7 +258,7 @@ class LearnerGroup:
         origin: tuple[IntArray, ...],
         Y: FloatArray,
         weight: FloatArray,
-    ) -> FloatArray:
+    ) -> Judged:
         """Learn from each row once, in order.
 
         Parameters
@@ -216,32 +273,34 @@ class LearnerGroup:
 
         Returns
         -------
-        losses : ndarray of shape (R, n)
-            Loss of each row before it was learnt from.
+        judged : Judged
+            Scores of the rows before any of them was learnt.
         """
-        learners, n_before, n_levels = self._learners, self._n_table, self._value.size
-        n_table = n_cells[: len(learners)]
+        learners, n_levels = self._learners, self.value.size
+        n_table = [n_cells[r] for r in self.rung.tolist()]
         if n_levels > 1:
-            n_table = [n_levels * max(n_cells[:n_levels])]
+            n_table = [n_levels * max(n_cells[:n_levels])] * len(learners)
         if any(map(gt, n_table, self._room)):
             for learner, n in zip(learners, n_table, strict=True):
                 learner.make_room(n)
             self._collect_tables()
-        losses, old = np.empty((len(learners), leaf.shape[0])), np.array(n_before)
+        if self.small["growth"].max() > LARGEST_GROWTH:
+            for learner in learners:
+                learner.rescale()
+        n_before = self._n_table
+        old = np.array(n_before)
         n_kept = min(max(n_before), leaf.size * n_levels)
-        kept = [np.empty((len(learners), n_kept, a[0][:1].size)) for a in self._tables]
-        _kernels().keep(leaf, column, n_levels, old, self._flat, tuple(kept))
-        small = [self._small[name].copy() for name in learners[0].small]
+        kept = [np.empty((len(learners), n_kept, a[0][:1].size)) for a in self.tables]
+        _kernels().keep(leaf, column, self.rung, n_levels, old, self._flat, tuple(kept))
+        small = {name: values.copy() for name, values in self.small.items()}
         # Before anything changes, so that an interrupt at any moment finds it.
         self._saved = _Saved(n_before, leaf, column, kept, small)
         self._set_sizes(n_table)
         if any(map(len, origin)):
             origins = (*origin, *[_NO_CELLS] * MAX_RUNGS)[:MAX_RUNGS]
-            _kernels().inherit(origins, old, self._flat)
-        arrays = list(self._small.values())
-        batch = Batch(leaf, column, self._value, Y, weight)
-        learners[0].learn(batch, self._tables, arrays, losses)
-        return losses
+            _kernels().inherit(self.rung, origins, old, len(self.tables), self._flat)
+        batch = Batch(leaf, column, self.rung, self.value, Y, weight)
+        return learners[0].learn(batch, self.tables, list(self.small.values()), self._keep)
 
     def rollback(self) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens."""
@@ -249,13 +308,13 @@ class LearnerGroup:
         saved = self._saved
         if saved is None:
             return
-        n_levels = self._value.size
+        n_levels = self.value.size
         kind = self._learners[0]
         for tables, kept, fresh in zip(
-            self._tables, saved.tables, kind.tables.values(), strict=True
+            self.tables, saved.tables, kind.tables.values(), strict=True
         ):
-            for r, (a, n) in enumerate(zip(tables, saved.n_table, strict=False)):
-                values = kept[r].reshape(-1, *a.shape[1:])
+            for a, n, r, copied in zip(tables, saved.n_table, self.rung, kept, strict=False):
+                values = copied.reshape(-1, *a.shape[1:])
                 a[n:] = fresh
                 if n <= saved.leaf.size * n_levels:
                     a[:n] = values[:n]
@@ -263,8 +322,8 @@ class LearnerGroup:
                     rows = saved.column[r * n_levels : (r + 1) * n_levels, saved.leaf.ravel()]
                     rows = (rows.T.astype(np.int64) * n_levels + np.arange(n_levels)).ravel()
                     a[rows[rows < n]] = values[rows < n]
-        for name, before in zip(kind.small, saved.small, strict=True):
-            self._small[name][:] = before
+        for name, before in saved.small.items():
+            self.small[name][:] = before
         self._set_sizes(saved.n_table)
         self._saved = None
 

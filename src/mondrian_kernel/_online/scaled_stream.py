@@ -1,10 +1,10 @@
-"""Learning from a stream on a fixed scale, at the width that predicts best."""
+"""Learning from a stream on a fixed scale, at several widths that predict together."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,23 +12,25 @@ from scipy import sparse
 
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._online.group import Counts, LearnerGroup
+from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._online.group import Judged, LearnerGroup, Scores
 from mondrian_kernel._online.learners import Filter, Means
-from mondrian_kernel._settings import MAX_RUNGS, RUNGS_ABOVE, STREAM_WINDOW
+from mondrian_kernel._online.mixture import Mixture
+from mondrian_kernel._settings import (
+    ERROR_HALF_LIFE,
+    MAX_RUNGS,
+    RECENT_ROWS,
+    RUNGS_ABOVE,
+    STREAM_WINDOW,
+)
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
 Learner = Filter | Means
 Rows = tuple[FloatArray, FloatArray, FloatArray]
-
-
-@cache
-def _kernels() -> Any:
-    from mondrian_kernel._kernels import rungs
-
-    return rungs
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,28 +41,29 @@ class _Before:
     n_rows: int
     group: LearnerGroup
     learners: list[Learner]
-    error: FloatArray
+    mixture: Mixture
 
 
 class ScaledStream:
     """A stream on a fixed scale: mutable.
 
-    Up to five widths share the trees, each half the one before, and there is a learner for each. A
-    row costs what the narrowest width costs, where it is put into the trees, and O(M) for each of
-    the others. The width with the lowest error on unseen rows predicts. This error is the mean over
-    all rows, or after 1024 rows a mean that forgets old rows at the rate 1/1024.
+    Up to five widths share the trees, each half the one before. At each there is a learner for
+    every rate of forgetting. A row costs what the narrowest width costs, where it is put into the
+    trees, and O(M) for each learner. All learners predict together; how, is learnt from their
+    errors on rows of a batch before any of it was learnt.
 
-    Widths change every 1024 rows, at the end of a batch. When the narrowest one predicts, a
-    narrower one is added: the trees get twice their lifetime (:meth:`OnlineTrees.deeper`), the new
-    learner starts as a copy of the last one, and the widest of six widths is dropped. No width is
-    added once there are ``max_cells`` cells. When the best width is three or more below the
-    narrowest, the narrowest one is dropped (:meth:`OnlineTrees.shallower`): its many cells take
-    time and memory and are of no use.
+    Widths change every 1024 rows, at the end of a batch, by the errors of their learners. When the
+    narrowest one is the best, a narrower one is added: the trees get twice their lifetime
+    (:meth:`OnlineTrees.deeper`), the new learners start as copies of the last ones, and the widest
+    of six widths is dropped. No width is added once there are ``max_cells`` cells. When the best
+    width is three or more below the narrowest, the narrowest one is dropped
+    (:meth:`OnlineTrees.shallower`): its many cells take time and memory and are of no use.
 
     Parameters
     ----------
     learners : list
-        A learner for each of the R widths; or one learner, of L levels.
+        The same number of learners for each of the R widths, width after width; or any number of
+        learners, of L levels each.
     online : OnlineTrees
         The trees, with a rung for each width or level.
     level_weights : ndarray of shape (L,)
@@ -72,13 +75,18 @@ class ScaledStream:
 
     Attributes
     ----------
-    error : ndarray of shape (R,)
-        Running mean of the loss at each width.
+    mixture : Mixture
+        How the learners predict together.
+    recent : ndarray of shape (2048, K)
+        Errors of rows before their batch was learnt, in units of their expected size; only with the
+        squared loss. Row i is at place i modulo 2048. The last 1024 are used; the others are there
+        in case a batch is rolled back.
     """
 
     _state: ClassVar[tuple[str, ...]] = (
         "learners",
-        "error",
+        "mixture",
+        "recent",
         "level_weights",
         "scale",
         "relevance",
@@ -100,10 +108,15 @@ class ScaledStream:
         self.scale = scale
         self.relevance = relevance
         self.changes_widths = changes_widths
-        self.error = np.zeros(len(learners))
-        self._value = np.sqrt(level_weights / online.freeze().n_trees)
-        self._group: LearnerGroup | None = None
+        self.mixture = Mixture.equal(len(learners))
+        n_recent = 2 * RECENT_ROWS if learners[0].loss == "squared" else 0
+        self.recent = np.zeros((n_recent, learners[0].n_outputs))
         self._before: _Before | None = None
+        self._make_group()
+
+    def _make_group(self) -> None:
+        value = np.sqrt(self.level_weights / self.online.freeze().n_trees)
+        self._group = LearnerGroup(self.learners, self.n_rungs, value)
 
     @property
     def n_outputs(self) -> int:
@@ -116,73 +129,128 @@ class ScaledStream:
         return self.online.n_rows
 
     @property
-    def best(self) -> int:
-        """Index of the width that predicts."""
-        return int(self.error.argmin())
+    def n_rungs(self) -> int:
+        """Number of widths, R; 1 where each learner has several levels."""
+        return self.online.rungs.size if self.changes_widths else 1
 
     @property
-    def learner(self) -> Any:
-        """The learner that predicts."""
-        return self.learners[self.best]
+    def n_rates(self) -> int:
+        """Number of learners at each width."""
+        return len(self.learners) // self.n_rungs
+
+    @property
+    def best(self) -> int:
+        """Index of the width whose best learner errs least."""
+        return int(self.mixture.error[:-1].argmin()) // self.n_rates
 
     def fitted(self) -> FittedModel:
-        """Return the present model, at the width that predicts.
+        """Return the present model, with all widths as levels.
 
-        Its arrays are views, which the next batch changes: ask again after each. Only the weights
-        of a forest are computed anew, in O(F).
+        Trees and cells are views, which the next batch changes: ask again after each. The weights
+        of the cells are computed in O(F).
         """
-        learner, n_cells = self.learner, self._n_cells()
+        levels, loss = self._levels(), self.learners[0].loss
+        weights = [learner.cell_weights for learner in self.learners]
+        errors, weight = self._errors()
         return FittedModel(
             trees=self.online.freeze(),
-            levels=self._levels(),
-            cell_weights=learner.cell_weights(n_cells, self._value),
-            intercept=learner.intercept,
+            levels=levels,
+            cell_weights=self._mixed(levels, weights, self.mixture.weights, 0.5),
+            intercept=self._intercept(),
             columns=Columns.scaled(self.scale, self.relevance),
-            alpha=learner.alpha,
+            alpha=self.learners[0].alpha,
             seed=self.online.seed,
-            signal=learner.signal(),
-            sums=learner.cell_sums(n_cells),
+            signal=np.average(errors**2, axis=0, weights=weight)
+            if loss == "squared"
+            else np.empty(0),
         )
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Scores (n, K) of rows as they come, in O(M) a row also for a forest."""
-        learner = self.learner
-        if not isinstance(learner, Means):
-            return self.fitted().scores(X, n_jobs)
-        levels, trees = self._levels(), self.online.freeze()
-        node, log_stay = trees.walk_through(X / self.scale, levels.lifetimes, n_jobs)
-        number = np.arange(levels.n_levels)[:, None, None]
-        cells = levels.column[:, node].astype(np.int64) * levels.n_levels + number
-        stay = np.exp(log_stay).transpose(0, 2, 1)
-        shape = X.shape[0], -1
-        return learner.scores(
-            cells.transpose(1, 0, 2).reshape(shape), stay.reshape(shape), self._value
-        )
+        """Scores (n, K) of rows as they come, in O(M) a row."""
+        out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(0))
+        self._write_scores(X, n_jobs, out)
+        return out.mean
 
-    def standard_errors(self) -> FloatArray:
-        """Absolute errors of the last 1024 rows in units of their deviation, (n, K)."""
-        errors: FloatArray = self.learner.standard_errors()
-        return errors
+    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
+        """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
+        out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(X.shape[0]))
+        self._write_scores(X, n_jobs, out)
+        return out
 
-    def variance(self, Phi: sparse.csr_matrix) -> FloatArray:
-        """Variance of f at new rows in units of the signal, (n,), given their features Φ (n, F)."""
-        variance: FloatArray = self.learner.variance(Phi, self._n_cells())
-        return variance
+    def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
+        X, trees = X / self.scale, self.online.freeze()
+        n_levels, nodes = self.n_rungs * self.level_weights.size, tuple(trees.nodes)
+        lifetimes, column = self.online.rungs[:n_levels], self.online.column
+        mixing = self._group, self.mixture.weights, self.mixture.shares
 
-    __call__ = variance  # as of PredictiveVariance
+        def run(begin: int, end: int) -> None:
+            part = Scores(out.mean[begin:end], out.variance[begin:end])
+            walk = X[begin:end], nodes, lifetimes, column
+            self.learners[0].write_scores(walk, *mixing, part)
+
+        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * trees.n_trees)
+        out.mean[:] += self._intercept()
+
+    def spread(self) -> Spread:
+        """Return the errors of the last rows in units of √variance, with their weights."""
+        errors, weight = self._errors()
+        return replace(Spread.normal(self.n_outputs), errors=errors, weight=weight)
 
     def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
-        """Joint covariance of f at new rows in units of the signal, (n, n)."""
-        covariance: FloatArray = self.learner.covariance(Phi, self._n_cells())
-        return covariance
+        """Joint covariance of f at new rows in units of the signal, (n, n), given their features.
 
-    def _n_cells(self) -> Counts:
-        """Return the number of cells at each level, (L,)."""
-        return self.online.n_cells[self.best :][: self._value.size]
+        Covariances between the weights of cells are left out.
+        """
+        levels, shares = self._levels(), self.mixture.shares
+        learners: list[Any] = self.learners  # filters: forests have no covariance
+        cells = self._mixed(levels, [learner.variances for learner in learners], shares, 1.0)
+        cov: FloatArray = (Phi @ sparse.diags_array(cells) @ Phi.T).toarray()
+        cov += 2.0 * learners[0].alpha * (shares @ self._group.small["b_variance"][:, 0])
+        squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
+        cov.flat[:: cov.shape[0] + 1] += np.maximum(self.level_weights.sum() - squares, 0.0)
+        return cov
+
+    def _mixed(self, levels: Levels, parts: Any, weights: FloatArray, power: float) -> FloatArray:
+        """Mix numbers (F, any) of the cells over the learners of each width.
+
+        ``parts`` are functions of the numbers of cells and the values of features. Each width is
+        divided by its share to the ``power``, which is a part of the weights of the levels.
+        """
+        n_cells, n_levels = np.diff(levels.offset), self.level_weights.size
+        mixed = []
+        for r, share in enumerate(self._rung_shares()):
+            own = n_cells[r * n_levels : (r + 1) * n_levels]
+            learners = range(r * self.n_rates, (r + 1) * self.n_rates)
+            total = sum(weights[j] * parts[j](own, self._group.value) for j in learners)
+            mixed.append(total / share**power)
+        return np.concatenate(mixed)
+
+    def _rung_shares(self) -> FloatArray:
+        """Share of each width, (R,), positive."""
+        shares: FloatArray = self.mixture.shares.reshape(self.n_rungs, -1).sum(axis=1)
+        return np.maximum(shares, np.finfo(float).eps)
 
     def _levels(self) -> Levels:
-        n_levels, first = self._value.size, self.best
-        return online_levels(self.online, slice(first, first + n_levels), self.level_weights)
+        weights = np.outer(self._rung_shares(), self.level_weights).ravel()
+        return online_levels(self.online, slice(weights.size), weights)
+
+    def _intercept(self) -> FloatArray:
+        """Intercept (K,) of the mixture; that of the first learner is common to all."""
+        b, first = self.learners[0].intercepts(self._group.small), self.learners[0]
+        mixed: FloatArray = first.offset + b[0] + self.mixture.weights @ (b - b[0])
+        return mixed
+
+    def _errors(self) -> tuple[FloatArray, FloatArray]:
+        """Errors (n, K) of the last 1024 rows in units of their deviation, and weights (n,).
+
+        A row of zeros before there are any. The weight halves every 128 rows.
+        """
+        # The first row only sets the intercept.
+        age = np.arange(min(self.n_rows - 1, RECENT_ROWS))
+        if age.size == 0 or self.recent.size == 0:
+            return np.zeros((1, self.n_outputs)), np.ones(1)
+        errors = self.recent[(self.n_rows - 1 - age) % self.recent.shape[0]]
+        return errors, 0.5 ** (age / ERROR_HALF_LIFE)
 
     def rollback(self) -> None:
         """Undo the last batch that :meth:`learn` put into this stream, if there is one.
@@ -195,83 +263,106 @@ class ScaledStream:
         before.group.rollback()
         before.online.rollback(before.n_rows)
         self.online, self._group = before.online, before.group
-        self.learners, self.error = before.learners, before.error
+        self.learners, self.mixture = before.learners, before.mixture
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale; if anything fails, from none."""
         X, Y, weight = rows
         X = X / self.scale
-        online, n_before = self.online, self.online.n_rows
+        online, n_before, group = self.online, self.online.n_rows, self._group
         check_more_ranges(online.freeze(), X)
-        group = self._group
-        if group is None:
-            group = self._group = LearnerGroup(self.learners, self._value)
         group.commit()
-        self._before = _Before(online, n_before, group, self.learners, self.error)
+        self._before = _Before(online, n_before, group, self.learners, self.mixture)
         try:
+            first = self.learners[0]
+            base = first.intercepts(group.small)[0].copy()
             leaf = online.extend(X, max_cells)
-            losses = group.learn(
+            judged = group.learn(
                 leaf, online.column, online.n_cells.tolist(), online.origin, Y, weight
             )
-            error = self.error.copy()
-            _kernels().update_errors(losses, n_before, STREAM_WINDOW, error)
-            self.error = error
-            n_rows = n_before + X.shape[0]
+            if n_before > 0:
+                self._judge(judged, base, Y - first.offset, weight)
+            n_rows = n_before + len(Y)
             if self.changes_widths and n_rows // STREAM_WINDOW > n_before // STREAM_WINDOW:
                 self._change_widths(max_cells)
         except BaseException:
             self.rollback()
             raise
 
-    def learn_parts(self, rows: Rows, max_cells: int | None) -> None:
-        """Learn from any number of rows. If that fails, the stream must not be used any more."""
-        for begin in range(0, rows[0].shape[0], STREAM_WINDOW):
-            self.learn_batch(take_rows(rows, begin, begin + STREAM_WINDOW), max_cells)
+    def _judge(self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
+        """Learn from the errors of rows, and keep them."""
+        loss, shares, n_rows = self.learners[0].loss, self.mixture.shares, self.n_rows
+        self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
+        if self.recent.size > 0:
+            place = np.arange(n_rows - len(Y), n_rows) % self.recent.shape[0]
+            self.recent[place] = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
+
+    def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
+        """Learn from any number of rows. If that fails, the stream must not be used any more.
+
+        They are taken in parts of ``size`` rows, and the very first row alone. The parts matter for
+        the mixture, which judges predictions of a part.
+        """
+        begin, n = 0, rows[0].shape[0]
+        while begin < n:
+            end = begin + (size if self.n_rows > 0 else 1)
+            self.learn_batch(take_rows(rows, begin, end), max_cells)
+            begin = end
         self._before = None
 
     def _change_widths(self, max_cells: int | None) -> None:
-        """Add a narrower width if the narrowest predicts; drop the narrowest if it is useless."""
-        top, best, online = len(self.learners) - 1, self.best, self.online
+        """Add a narrower width if the narrowest is best; drop the narrowest if it is useless."""
+        top, best, online, n_rates = self.n_rungs - 1, self.best, self.online, self.n_rates
         full = max_cells is not None and online.n_cells[top] >= max_cells
+        members = np.arange(len(self.learners), dtype=np.int64)
         if best == top and not full:
             self.online = online.deeper(2.0 * online.lifetime, MAX_RUNGS)
-            new = copy.deepcopy(self.learners[top])
-            self.learners = [*self.learners, new][-MAX_RUNGS:]
-            self.error = np.append(self.error, self.error[top])[-MAX_RUNGS:]
+            new = copy.deepcopy(self.learners[-n_rates:])
+            n_most = MAX_RUNGS * n_rates
+            self.learners = [*self.learners, *new][-n_most:]
+            self.mixture = self.mixture.of(np.append(members, members[-n_rates:])[-n_most:])
         elif best < top - RUNGS_ABOVE:
             self.online = online.shallower()
-            self.learners, self.error = self.learners[:top], self.error[:top].copy()
+            self.learners = self.learners[:-n_rates]
+            self.mixture = self.mixture.of(members[:-n_rates])
         else:
             return
-        self._group = None
+        self._make_group()
 
     def check(self) -> None:
         """Raise ValueError unless trees, cells and learners belong together.
 
-        The learners have been checked before.
+        The learners and the mixture have been checked before.
         """
         check_online(self.online)
-        check_vectors(
-            level_weights=self.level_weights,
-            scale=self.scale,
-            relevance=self.relevance,
-            error=self.error,
-        )
-        R, n_levels, rungs = len(self.learners), self.level_weights.size, self.online.rungs.size
-        if not 1 <= R <= MAX_RUNGS or self.error.shape != (R,) or not (self.error >= 0).all():
-            raise ValueError(f"There are {R} learners, but errors {self.error}.")
-        if (R > 1 and n_levels > 1) or R * n_levels > rungs or (self.changes_widths and rungs != R):
-            raise ValueError(f"There are {R} learners at {n_levels} levels, but {rungs} rungs.")
-        n_cells = self.online.n_cells
-        in_use = n_cells[:R] if n_levels == 1 else [n_levels * n_cells[:n_levels].max()]
-        first = self.learners[0]
-        for learner, n in zip(self.learners, in_use, strict=True):
-            if (type(learner), learner.n_outputs) != (type(first), first.n_outputs):
-                raise ValueError("The learners are of different kinds.")
+        check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
+        J, R, n_levels = len(self.learners), self.n_rungs, self.level_weights.size
+        if J == 0 or J % R or self.mixture.moment.size != J:
+            raise ValueError(f"There are {J} learners at {R} widths.")
+        if R > MAX_RUNGS or R * n_levels > self.online.rungs.size:
+            raise ValueError(f"There are {R} widths and {n_levels} levels, more than rungs.")
+        n_cells, first = self.online.n_cells, self.learners[0]
+        for begin in range(0, J, self.n_rates):
+            self._check_alike(self.learners[begin : begin + self.n_rates])
+        for j, learner in enumerate(self.learners):
+            n = n_cells[j // self.n_rates] if n_levels == 1 else n_levels * n_cells[:n_levels].max()
             if learner.n_table != n:
                 raise ValueError(f"A learner knows {learner.n_table} cells instead of {n}.")
+        n_recent = 2 * RECENT_ROWS if first.loss == "squared" else 0
+        if self.recent.shape != (n_recent, first.n_outputs) or not np.isfinite(self.recent).all():
+            raise ValueError("The errors of the last rows have another shape, or are infinite.")
         self.fitted().check()
+
+    def _check_alike(self, learners: Sequence[Learner]) -> None:
+        """Raise ValueError unless the learners are of the kinds of those of the first width."""
+        names = "n_outputs", "loss", "alpha", "half_life"
+        kinds = [
+            [(type(a), *(getattr(a, name) for name in names)) for a in some]
+            for some in (learners, self.learners[: self.n_rates])
+        ]
+        if kinds[0] != kinds[1] or len({kind[:-1] for kind in kinds[0]}) != 1:
+            raise ValueError("The learners are of different kinds.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state as arrays, plain Python, :class:`Trees` and learners."""
@@ -283,8 +374,8 @@ class ScaledStream:
         self.online = OnlineTrees.from_trees(*state["trees"])
         for name in self._state:
             setattr(self, name, state[name])
-        self._value = np.sqrt(self.level_weights / self.online.freeze().n_trees)
-        self._group = self._before = None
+        self._before = None
+        self._make_group()
 
 
 def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     LARGEST_NUMBER,
+    RECENT_ROWS,
     RELEVANCE_AT,
+    RENEWAL_RATIO,
+    REPLAY_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -29,13 +35,13 @@ class Start:
     """State after the leading rows, which are all equal: it does not depend on the scale."""
 
     n_rows: int
-    learner: Learner
-    error: float
+    learners: list[Learner]
+    mixture: Mixture
 
     def check(self) -> None:
-        """Raise ValueError unless there are rows and an error; the learner checks itself."""
-        if self.n_rows < 1 or not 0 <= self.error < np.inf:
-            raise ValueError(f"{self.n_rows} rows have the error {self.error}.")
+        """Raise ValueError unless there are rows; learners and mixture check themselves."""
+        if self.n_rows < 1 or self.mixture.moment.size != len(self.learners):
+            raise ValueError(f"There are {self.n_rows} rows and {len(self.learners)} learners.")
 
 
 class Stream(ScaledStream):
@@ -48,8 +54,14 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from these, and used if it lowers the error on unseen rows.
 
-    The result depends on the rows and their order. It does not depend on how they are split into
-    batches as long as no width is added or dropped.
+    Where the scale is measured, every 1024 rows it is compared with that of the last 1024. If a
+    column is on a scale that differs by a factor of 4 or more, a stream that starts again on these
+    rows takes over, if its error on them is lower. If not, the next trial is after half as many
+    rows as there were.
+
+    The weights of the cells depend on the rows and their order. They do not depend on how the rows
+    are split into batches as long as no width is added or dropped. How the learners predict
+    together does: it is learnt from predictions as they are made, a batch at a time.
 
     Build it with :meth:`begin` or :meth:`after`. See :class:`ScaledStream` for the widths.
 
@@ -64,18 +76,36 @@ class Stream(ScaledStream):
         How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
         Whether the relevance of columns is to be learnt.
+    last : tuple of ndarrays or None
+        The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
+    check_at : int
+        Number of rows after which their scale is looked at next.
+    blank : list
+        Learners without rows for one width.
     """
 
-    _state = (*ScaledStream._state, "kept", "start", "scale_rule", "learns_relevance")
+    _state = (
+        *ScaledStream._state,
+        "kept",
+        "start",
+        "scale_rule",
+        "learns_relevance",
+        "last",
+        "check_at",
+        "blank",
+    )
     kept: Rows | None = None
     start: Start | None = None
     scale_rule: Any = None
     learns_relevance: bool = False
+    last: Rows | None = None
+    check_at: int = 2 * WARM_UP
+    blank: Sequence[Learner] = ()
 
     @classmethod
     def begin(
         cls,
-        learner: Learner,
+        learners: Sequence[Learner],
         n_columns: int,
         n_trees: int,
         lifetime: float | str,
@@ -87,8 +117,8 @@ class Stream(ScaledStream):
 
         Parameters
         ----------
-        learner : Filter or Means
-            A learner without rows.
+        learners : sequence of Filter or Means
+            Learners without rows, with different half-lives; there will be copies at each width.
         n_columns, n_trees : int
             Number of input columns and of trees.
         lifetime : float or "auto"
@@ -106,26 +136,35 @@ class Stream(ScaledStream):
         auto = isinstance(lifetime, str)
         rungs = np.array(FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
-        learners: list[Learner] = [learner.fresh() for _ in rungs]
+        each: list[Learner] = [copy.deepcopy(learner) for _ in rungs for learner in learners]
         ones = np.ones(n_columns)
         given, measured = column_scale(scale, ones[None], None), is_measured(scale)
-        stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
+        stream = cls(each, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
         if auto or measured or stream.learns_relevance:
-            stream.kept = (np.empty((0, n_columns)), np.empty((0, learner.n_outputs)), np.empty(0))
+            stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
+        if auto and measured:
+            stream.blank = list(learners)
+            stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
     @classmethod
-    def after(cls, model: FittedModel, learner: Learner) -> Stream:
+    def after(cls, model: FittedModel, learners: Sequence[Learner]) -> Stream:
         """Return a stream that continues a fit, at all its levels and at its scale.
 
-        ``learner`` is ``Filter.after(model, ...)`` or ``Means.after(model, ...)``. The trees are
-        copied; the model stays as it is.
+        ``learners`` are ``Filter.after(model, ...)`` or ``Means.after(model, ...)``, with different
+        half-lives. The trees are copied; the model stays as it is.
         """
         online = continue_trees(model.trees, model.levels, model.seed)
         weights, columns = model.levels.weights, (model.scale, model.relevance)
-        return cls([learner], online, weights, *columns, changes_widths=False)
+        stream = cls(list(learners), online, weights, *columns, changes_widths=False)
+        if model.signal.size and stream.recent.size:
+            # Until new rows have errors of their own: normal errors of the variance of the fit.
+            # The factor 619 mixes their order.
+            scores = ndtri((np.arange(RECENT_ROWS) * 619 % RECENT_ROWS + 0.5) / RECENT_ROWS)
+            stream.recent = np.tile(scores[:, None] * np.sqrt(model.signal), (2, 1))
+        return stream
 
     def learn(
         self, X: FloatArray, Y: FloatArray, weight: FloatArray, max_cells: int | None
@@ -151,10 +190,10 @@ class Stream(ScaledStream):
         """
         self._before = None  # the batch before this one can no longer be rolled back
         rows = X, Y, weight
-        if X.shape[0] <= STREAM_WINDOW:
+        if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self
+                return self._renewed(max_cells)
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -163,20 +202,53 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new
+        return new._renewed(max_cells)
+
+    def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
+        """Learn from at most 1024 rows on the present scale, and remember them."""
+        n_before = self.n_rows
+        super().learn_batch(rows, max_cells)
+        if self.last is not None:
+            place = np.arange(n_before, self.n_rows) % self.last[2].size
+            for last, part in zip(self.last, rows, strict=True):
+                last[place] = part
+
+    def _renewed(self, max_cells: int | None) -> Stream:
+        """Return a stream on the scale of the last rows, where that differs and serves better."""
+        if self.last is None or self.n_rows < self.check_at:
+            return self
+        place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
+        X, Y, weight = (part[place] for part in self.last)
+        self.check_at = self.n_rows + WARM_UP
+        scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
+        if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
+            return self
+        self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2)
+        columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
+        n_trees, seed = self.online.freeze().n_trees, self.online.seed
+        new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
+        new = new.learn(X, Y, weight, max_cells)
+        return new if new.mixture.error[-1] < self.mixture.error[-1] else self
 
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
         super().check()
         start, first = self.start, self.learners[0]
-        if start is not None and not (
-            isinstance(start, Start)
-            and start.n_rows <= self.n_rows
-            and type(start.learner) is type(first)
-            and start.learner.n_outputs == first.n_outputs
-            and start.learner.n_table == self.online.freeze().n_trees
-        ):
-            raise ValueError("The start is that of another stream.")
+        if start is not None:
+            n_trees = self.online.freeze().n_trees
+            if not isinstance(start, Start) or start.n_rows > self.n_rows:
+                raise ValueError("The start is that of another stream.")
+            self._check_alike(start.learners)
+            if any(learner.n_table != n_trees for learner in start.learners):
+                raise ValueError("The start is that of other trees.")
+        if self.last is not None:
+            n = 2 * WARM_UP
+            self._check_alike(self.blank)
+            shapes = [part.shape for part in self.last]
+            if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
+                raise ValueError(f"The last rows have the shapes {shapes}.")
+            if not all(np.isfinite(part).all() for part in self.last):
+                raise ValueError("A number of the last rows is not finite.")
         if self.kept is None:
             return
         X, Y, weight = self.kept
@@ -223,12 +295,13 @@ class Stream(ScaledStream):
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
-            self.learn_parts(take_rows(rows, 0, n_equal), max_cells)
+            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, REPLAY_ROWS)
             self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
-            learner = copy.deepcopy(self.learners[0])
-            self.start = Start(self.n_rows, learner, float(self.error[0]))
+            learners = copy.deepcopy(self.learners[: self.n_rates])
+            mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
+            self.start = Start(self.n_rows, learners, mixture)
         rows = _joined(take_rows(self.kept, 0, n_before), rows)
         n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
         if n_first > last_build(n_before):
@@ -237,11 +310,13 @@ class Stream(ScaledStream):
             new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
         if self.learns_relevance and n >= RELEVANCE_AT:
             some = take_rows(rows, 0, RELEVANCE_AT)
-            new.learn_parts(take_rows(some, new._n_kept(), None), max_cells)
+            # Both are judged in the same way, whatever the batches were.
+            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells)
             other = new._with_relevance(some, max_cells)
-            new = other if other.error.min() < new.error.min() else new
-        new.learn_parts(take_rows(rows, new._n_kept(), None), max_cells)
+            new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
+        rest = take_rows(rows, new._n_kept(), None)
+        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else REPLAY_ROWS)
         new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
 
@@ -276,11 +351,14 @@ class Stream(ScaledStream):
         online = OnlineTrees.from_trees(
             equal, online.seed, rungs, online.column, online.stop, room=2 * old.time.size
         )
-        learners = [copy.deepcopy(start.learner) for _ in rungs]
+        learners = [copy.deepcopy(learner) for _ in rungs for learner in start.learners]
         new = Stream(learners, online, self.level_weights, scale, relevance, self.changes_widths)
-        new.start, new.error = start, np.full(rungs.size, start.error)
-        new.scale_rule, new.learns_relevance = self.scale_rule, self.learns_relevance
-        new.learn_parts(take_rows(rows, 1, None), max_cells)
+        members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
+        new.start, new.mixture = start, start.mixture.of(members)
+        new.recent = self.recent.copy()
+        for name in ("scale_rule", "learns_relevance", "last", "blank"):
+            setattr(new, name, getattr(self, name))
+        new.learn_parts(take_rows(rows, 1, None), max_cells, REPLAY_ROWS)
         return new
 
 
@@ -294,6 +372,10 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+
+
+def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
+    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
 
 
 def _joined(a: Rows, b: Rows) -> Rows:

@@ -38,6 +38,7 @@ CLASSES = {
     "Levels": "_trees.levels",
     "LifetimePath": "_path.result",
     "Means": "_online.learners",
+    "Mixture": "_online.mixture",
     "MondrianFeatures": "features",
     "MondrianForestClassifier": "forest",
     "MondrianForestRegressor": "forest",

@@ -1,0 +1,215 @@
+"""Streams that change: forgetting, intervals, scales, late classes, and bounded memory."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
+from mondrian_kernel import _base as base_module
+from mondrian_kernel import regressor as regressor_module
+from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._online.exact import ExactStream
+from mondrian_kernel._online.group import Judged
+from mondrian_kernel._online.mixture import Mixture
+from mondrian_kernel._settings import HALF_LIVES, MIXTURE_KEEP, MIXTURE_PRIOR
+from mondrian_kernel.forest import MondrianForestRegressor
+
+N, BATCH = 4000, 50
+
+
+def follow(model, X, y, **kwargs):
+    """Predict each batch, then learn it; return the predictions."""
+    predicted = np.zeros(len(y))
+    for begin in range(0, len(y), BATCH):
+        rows = slice(begin, begin + BATCH)
+        if begin:
+            predicted[rows] = model.predict(X[rows])
+        model.partial_fit(X[rows], y[rows], **kwargs)
+    return predicted
+
+
+def stream(seed=0, change=None):
+    """A smooth function of two columns; another one from row ``change`` on."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(N, 2))
+    f = np.sin(6 * X[:, 0]) + X[:, 1]
+    if change is not None:
+        f[change:] = np.cos(9 * X[change:, 1])
+    return X, f + 0.2 * rng.normal(size=N)
+
+
+def regressor(**params):
+    params = {"n_estimators": 10, "relevance": "equal", "random_state": 0} | params
+    return MondrianKernelRegressor(**params)
+
+
+@pytest.mark.parametrize("kind", [MondrianKernelRegressor, MondrianForestRegressor])
+def test_a_change_is_followed(kind):
+    X, y = stream(change=3000)
+    late = slice(3200, N)
+    errors = {}
+    for forgetting in (None, "auto", 300.0):
+        model = kind(n_estimators=10, forgetting=forgetting, relevance="equal", random_state=0)
+        errors[forgetting] = np.mean((follow(model, X, y) - y)[late] ** 2)
+    assert errors[300.0] < 0.8 * errors[None]
+    assert errors["auto"] < 0.9 * errors[None]
+
+
+def test_where_nothing_changes_forgetting_costs_next_to_nothing():
+    X, y = stream()
+    errors = [
+        np.mean((follow(regressor(forgetting=f), X, y) - y)[500:] ** 2) for f in (None, "auto")
+    ]
+    assert errors[1] < 1.01 * errors[0]
+
+
+def test_rates_are_those_of_the_settings_or_the_given_one():
+    X, y = stream()
+    for forgetting, rates in (("auto", HALF_LIVES), (None, (np.inf,)), (70, (70.0,))):
+        model = regressor(forgetting=forgetting).partial_fit(X[:100], y[:100])
+        assert [learner.half_life for learner in model._stream.learners] == [*rates] * 5
+    # Exact updates do not forget: a half-life turns them off, from the beginning or after a fit.
+    model = regressor(lifetime=1.0, alpha=0.1, forgetting=70).partial_fit(X[:100], y[:100])
+    assert not isinstance(model._stream, ExactStream)
+    model = regressor(lifetime=1.0, alpha=0.1, forgetting=70).fit(X[:100], y[:100])
+    assert not isinstance(model.partial_fit(X[:9], y[:9])._stream, ExactStream)
+    with pytest.raises(ValueError, match="forgetting"):
+        regressor(forgetting=-1.0).partial_fit(X[:100], y[:100])
+
+
+def test_mixture_is_the_discounted_ridge_regression_on_scores():
+    rng = np.random.default_rng(0)
+    scores, y, s = rng.normal(size=(3, 40, 1)), rng.normal(size=(40, 1)), rng.uniform(1, 2, 40)
+    base = np.array([0.3])
+    mixture, mixed = Mixture.equal(3).judge(Judged(scores, np.ones((3, 40))), base, y, s, "squared")
+    assert_array_equal(mixed.round(12), (base + (scores - base).mean(axis=0)).round(12))
+    Z, t = scores[:, :, 0].T - 0.3, y[:, 0] - 0.3
+    w = 2 * s * MIXTURE_KEEP ** np.arange(39, -1, -1)
+    gram, n_kept = Z.T @ (w[:, None] * Z), np.sum(MIXTURE_KEEP ** np.arange(40))
+    size = np.trace(gram) / 3 / n_kept + 2 * np.mean((mixed - y) ** 2)
+    prior = MIXTURE_PRIOR * size * np.eye(3)
+    expected = np.linalg.solve(gram + prior, Z.T @ (w * t) + prior @ np.full(3, 1 / 3))
+    np.testing.assert_allclose(mixture.weights, expected)
+    losses = np.vstack([(scores[:, :, 0] - y[:, 0]) ** 2, (mixed - y)[:, 0] ** 2])
+    np.testing.assert_allclose(mixture.error, losses.mean(axis=1))
+    # Parts of it, and copies.
+    two = mixture.of(np.array([0, 0, 2]))
+    assert two.weights[0] == pytest.approx(two.weights[1])
+    mixture.check()
+
+
+@pytest.mark.parametrize("factor", [3.0, 1 / 3])
+def test_intervals_follow_the_noise(factor):
+    """Coverage of 90 % over any 2000 rows within 5 points, however the noise changes."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(N, 2))
+    noise = np.where(np.arange(N) < N // 2, 0.2, 0.2 * factor)
+    y = np.sin(6 * X[:, 0]) + noise * rng.normal(size=N)
+    model, inside, errors = regressor(), np.zeros(N, bool), np.zeros(N)
+    for begin in range(0, N, BATCH):
+        rows = slice(begin, begin + BATCH)
+        if begin:
+            low, high = model.predict_interval(X[rows]).T
+            inside[rows] = (low <= y[rows]) & (y[rows] <= high)
+            errors[rows] = y[rows] - model.predict(X[rows])
+        model.partial_fit(X[rows], y[rows])
+    covered = np.convolve(inside[BATCH:], np.ones(2000) / 2000, mode="valid")
+    assert np.abs(covered - 0.9).max() < 0.05
+    _, std = model.predict(X, return_std=True)
+    assert np.sqrt(np.mean(std**2)) == pytest.approx(np.sqrt(np.mean(errors[-300:] ** 2)), rel=0.25)
+
+
+def test_a_change_of_units_is_noticed():
+    X, y = stream()
+    X[1500:, 0] *= 1000.0
+    model = regressor()
+    predicted = follow(model, X, y)
+    assert model.scale_[0] > 20
+    assert np.mean((predicted - y)[-500:] ** 2) < 0.1
+    model.check()
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(base_module, "STREAM_CELLS", 500)
+    X, y = stream()
+    model = regressor().partial_fit(X, y)
+    assert model._stream.online.n_cells[-1] <= 500
+
+
+def test_a_class_that_appears_late_is_learnt():
+    X, y = stream()
+    labels = np.digitize(y, [0.0, 1.0])
+    labels[:2000] = np.minimum(labels[:2000], 1)
+    model = MondrianKernelClassifier(n_estimators=10, relevance="equal", random_state=0)
+    predicted = follow(model, X, labels, classes=[0, 1, 2])
+    assert np.mean(predicted[2000:2050] == 2) == 0
+    assert np.mean(predicted[3500:] == labels[3500:]) > 0.8
+
+
+def test_labels_may_come_later_than_rows():
+    """Predictions in between change nothing."""
+    X, y = stream()
+    plain, asked = regressor(), regressor()
+    for begin in range(0, 1500, BATCH):
+        rows = slice(begin, begin + BATCH)
+        plain.partial_fit(X[rows], y[rows])
+        asked.partial_fit(X[rows], y[rows])
+        asked.predict(X[begin : begin + 500], return_std=True)
+        asked.predict_interval(X[begin : begin + 500])
+    assert_array_equal(plain.predict(X), asked.predict(X))
+
+
+def test_rows_that_come_twice_and_a_first_batch_of_one_row():
+    X, y = stream()
+    model = regressor().partial_fit(X[:1], y[:1])
+    assert model.predict(X[:2]).tolist() == [y[0]] * 2
+    for _ in range(20):
+        model.partial_fit(X[:10], y[:10])
+    assert np.isfinite(model.predict_interval(X)).all()
+    assert np.abs(model.predict(X[:10]) - y[:10]).max() < 0.5
+
+
+@pytest.mark.parametrize("n_fit", [300, 600])
+def test_intervals_of_a_fit_continue(n_fit, monkeypatch):
+    """Local scale and range of y stay; the errors become those of new rows."""
+    monkeypatch.setattr(regressor_module, "EXACT_SIZE", 500)  # then in one pass
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(1500, 2))
+    noise = np.where(X[:, 0] < 0.5, 0.05, 0.5)
+    y = 3.0 + np.sin(6 * X[:, 1]) + noise * rng.normal(size=1500)
+    model = MondrianKernelRegressor(n_estimators=20, random_state=0).fit(X[:n_fit], y[:n_fit])
+    before = model.predict_interval(X)
+    exact = n_fit + 100 <= 500
+    with contextlib.nullcontext() if exact else pytest.warns(UserWarning, match="exact"):
+        model.partial_fit(X[n_fit : n_fit + 100], y[n_fit : n_fit + 100])
+    assert isinstance(model._stream, ExactStream) == exact
+    model.check()
+    after = model.predict_interval(X)
+    width = after[:, 1] - after[:, 0]
+    ratio = width / (before[:, 1] - before[:, 0])
+    assert 0.5 < np.median(ratio) < 2.0
+    assert np.median(width[X[:, 0] > 0.6]) > 3 * np.median(width[X[:, 0] < 0.4])
+    # The noise becomes four times as large.
+    rows = slice(n_fit + 100, n_fit + 500)
+    wild = y[rows] + 4 * noise[rows] * rng.normal(size=400)
+    if exact:
+        monkeypatch.setattr(regressor_module, "EXACT_SIZE", 5000)
+    for begin in range(0, 400, 50):
+        part = slice(rows.start + begin, rows.start + begin + 50)
+        model.partial_fit(X[part], wild[begin : begin + 50])
+    low, high = model.predict_interval(X[-400:], clip=False).T
+    new = y[-400:] + 4 * noise[-400:] * rng.normal(size=400)
+    assert 0.82 < np.mean((low <= new) & (new <= high)) < 0.97
+
+
+def test_a_spread_that_goes_on_is_weighted_by_age():
+    one = np.ones(1)
+    old = Spread(np.arange(5.0)[:, None], one, -np.ones((400, 1)), np.ones(400), one, -one, one)
+    new = old.continued(np.ones((128, 1)), np.array([2, 3]), np.array([1, 2]))
+    assert_array_equal(new.cell_weights[:, 0], [0, 1, 0, 2, 3, 4, 0, 0])
+    # Steady state: rows of all ages; half of their weight is that of the last 128 rows.
+    assert np.average(new.errors[:, 0] > 0, weights=new.weight) == pytest.approx(0.5, rel=1e-6)
+    new = new.continued(np.ones((2000, 1)), np.array([3, 5]), np.array([0, 0]))
+    assert new.errors.shape == (1024, 1)
