@@ -144,6 +144,10 @@ class UncertainRegressor(ExplainableEstimator):
     def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
         """Return predictions, the scale of their errors, (n, K) each, and the spread."""
         stream = self._stream
+        if stream is not None and stream.n_rows == 1:  # one row says nothing of the errors
+            model = self._fitted()
+            unknown = unknown_spread(model.levels.n_features, model.intercept[None])
+            return model.scores(rows, self.n_jobs), np.tile(unknown.far, (len(rows), 1)), unknown
         if isinstance(stream, Stream) and self._fixed is None:
             scores, variance = stream.scores_and_variance(rows, self.n_jobs)
             scale = np.repeat(np.sqrt(variance)[:, None], scores.shape[1], axis=1)
@@ -152,13 +156,9 @@ class UncertainRegressor(ExplainableEstimator):
         if model.spread is not None:
             return *model.scores_and_scale(rows, self.n_jobs), model.spread
         # Exact updates: the posterior deviation, and the errors of rows left out.
-        mean = model.scores(rows, self.n_jobs)
-        if self._stream is not None and self._stream.n_rows == 1:
-            unknown = unknown_spread(model.levels.n_features, model.intercept[None])
-            return mean, np.tile(unknown.far, (mean.shape[0], 1)), unknown
         bars = self._error_bars()
         std = bars.std(model.features(rows, self.n_jobs), model)
-        return mean, std, bars.spread(model.signal)
+        return model.scores(rows, self.n_jobs), std, bars.spread(model.signal)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draw targets at rows from the joint predictive distribution.

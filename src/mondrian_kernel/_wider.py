@@ -32,11 +32,12 @@ def with_columns(stream: AnyStream, n_more: int) -> AnyStream:
     for name in ("scale", "relevance", "scale_rule"):
         if not isinstance(state[name], str):
             state[name] = np.append(state[name], np.ones(n_more))
-    if isinstance(state["kept"], tuple):
-        X, Y, weight = state["kept"]
-        state["kept"] = wide(X), Y, weight
-    elif state["kept"] is not None:
-        state["kept"] = wide(state["kept"])
+    for name in ("kept", "last"):
+        rows = state.get(name)
+        if isinstance(rows, tuple):
+            state[name] = wide(rows[0]), *rows[1:]
+        elif rows is not None:
+            state[name] = wide(rows)
     return _made_of(stream, state)
 
 
@@ -46,15 +47,17 @@ def with_class(stream: Stream) -> Stream:
     The odds of the other classes do not change. The old stream must not be used any more.
     """
     state = stream.__getstate__()
-    state["learners"] = [_with_class(learner) for learner in stream.learners]
+    for name in ("learners", "blank"):
+        state[name] = [_with_class(learner) for learner in state[name]]
     if stream.start is not None:
-        learners = [_with_class(learner) for learner in stream.start.learners]
+        learners: list[Learner] = [_with_class(learner) for learner in stream.start.learners]
         state["start"] = replace(stream.start, learners=learners)
-    if stream.kept is not None:
-        X, Y, weight = stream.kept
-        if Y.shape[1] == 1:
-            Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
-        state["kept"] = X, np.hstack([Y, np.zeros((Y.shape[0], 1))]), weight
+    for name in ("kept", "last"):
+        if state[name] is not None:
+            X, Y, weight = state[name]
+            if Y.shape[1] == 1:
+                Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
+            state[name] = X, np.hstack([Y, np.zeros((Y.shape[0], 1))]), weight
     return _made_of(stream, state)
 
 

@@ -336,9 +336,15 @@ class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
         return conf.Interval(lower, upper)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows of a data frame, in their order."""
+        """Learn the rows of a data frame one by one, as :meth:`learn_one` does.
+
+        For batches learnt at once, which is faster, use ``partial_fit`` of
+        :class:`mondrian_kernel.MondrianKernelRegressor`.
+        """
         targets = _numbers(np.asarray(y)[:, None], ["y"])[:, 0]
-        self._model.partial_fit(self._rows_to_learn(X), targets)
+        rows = self._rows_to_learn(X)
+        for i in range(len(rows)):
+            self._model.partial_fit(rows[i : i + 1], targets[i : i + 1])
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the targets of rows."""
@@ -403,28 +409,22 @@ class MondrianKernelClassifier(_Columns, base.MiniBatchClassifier):
 
     def learn_one(self, x: Row, y: Hashable) -> None:
         """Learn a row and its class."""
-        self._learn(self._row_to_learn(x), [y])
+        self._learn(self._row_to_learn(x), y)
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows of a data frame, in their order."""
-        self._learn(self._rows_to_learn(X), y.tolist())
+        """Learn the rows of a data frame one by one, as :meth:`learn_one` does."""
+        rows = self._rows_to_learn(X)
+        for i, label in enumerate(y.tolist()):
+            self._learn(rows[i : i + 1], label)
 
-    def _learn(self, rows: FloatArray, labels: list[Hashable]) -> None:
-        begin = 0
-        for i, label in enumerate(labels):
-            if label not in self._classes:
-                # Two classes are there from the beginning, although no row may be of them yet.
-                if len(self._classes) >= 2:
-                    self._learn_known(rows[begin:i], labels[begin:i])
-                    begin = i
-                    self._model._add_class()
-                self._classes[label] = len(self._classes)
-        self._learn_known(rows[begin:], labels[begin:])
-
-    def _learn_known(self, rows: FloatArray, labels: list[Hashable]) -> None:
-        if labels:
-            numbers = np.array([self._classes[label] for label in labels])
-            self._model.partial_fit(rows, numbers, classes=np.arange(max(2, len(self._classes))))
+    def _learn(self, row: FloatArray, label: Hashable) -> None:
+        if label not in self._classes:
+            # Two classes are there from the beginning, although no row may be of them yet.
+            if len(self._classes) >= 2:
+                self._model._add_class()
+            self._classes[label] = len(self._classes)
+        classes = np.arange(max(2, len(self._classes)))
+        self._model.partial_fit(row, np.array([self._classes[label]]), classes=classes)
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Hashable, float]:
         """Return the probabilities of all classes that have been learnt."""

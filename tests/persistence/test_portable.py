@@ -17,7 +17,6 @@ from mondrian_kernel import (
     MondrianKernelRegressor,
     save,
 )
-from mondrian_kernel._settings import LINK_FLOOR
 from mondrian_kernel.persistence.container import FORMAT
 from mondrian_kernel.portable import load_portable
 
@@ -99,7 +98,6 @@ def test_it_is_one_short_file_that_needs_numpy_only(tmp_path):
 
 
 def test_constants_are_those_of_the_library():
-    assert mondrian_kernel.portable._LEAST_SHARE == LINK_FLOOR
     assert mondrian_kernel.portable._FORMAT == FORMAT
 
 

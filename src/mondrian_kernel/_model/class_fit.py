@@ -82,7 +82,8 @@ def fit_classes(
     own = None
     if out.size:
         P = probabilities(log_odds(scores, link))
-        own = np.stack([P[np.arange(out.size), labels[out]], s[out]], axis=1)
+        counts = np.ones(out.size) if weight is None else weight[out]
+        own = np.stack([P[np.arange(out.size), labels[out]], counts], axis=1)
     stages.done("weights of widths and cells")
 
     def without(fold: int) -> FittedModel:
