@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
 from mondrian_kernel._linear.classes import label_array
+from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
 from mondrian_kernel._model.notes import FitNotes, without_measures
@@ -446,8 +447,13 @@ class MondrianEstimator(BaseEstimator):
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
             errors = (Y - scores) / scale
         if fixed is not None:  # columns and trend of a fit stay as they are
-            rows = fixed.columns(rows)
-            Y = Y if fixed.trend is None else Y - fixed.trend(rows)
+            seen = fixed.columns(rows)
+            trend = 0.0 if fixed.trend is None else fixed.trend(seen)
+            if fixed.link is not None:
+                F = self._scores_of(rows)
+                rest, curvature = working_targets(Y, F)
+                Y, weight = F + rest, weight * curvature.max(axis=1)
+            rows, Y = seen, Y - trend
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
             max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells

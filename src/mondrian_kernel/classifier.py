@@ -56,10 +56,11 @@ def _has_probabilities(model: MondrianKernelClassifier) -> bool:
 class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     r"""Kernel classification whose columns, widths and noise are learnt from the data.
 
-    By default the scores S of the classes are those of a regression of ±1, as
-    :class:`MondrianKernelRegressor` fits it: a trend, and trees for the rest. Probabilities are
+    By default the log-odds F of the classes are those of a trend, logistic regression on some
+    hundred landmarks, and of trees for the rest, as in :class:`MondrianKernelRegressor`.
+    Probabilities are
 
-    .. math:: p_k(x) \propto \exp(a \ln \max(S_k(x), \varepsilon) + b_k)
+    .. math:: p_k(x) \propto \exp(a F_k(x) + b_k)
 
     with the factor a and the shifts b fitted to rows that were held out. With another ``loss`` or a
     number as ``lifetime`` the model is linear in the features of one Laplace kernel,
@@ -83,10 +84,10 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
         stream without a fit has 100.
     loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"
-        "auto" is the squared loss with calibrated probabilities where lifetimes are learnt, and
-        "log_loss" else. "log_loss" is logistic, with a softmax for many classes; "hinge" is that of
-        a support vector machine; "squared" the squared distance to ±1. The last two have one score
-        for each class against the rest.
+        "auto" is the logistic loss with a trend and calibrated probabilities. "log_loss" is
+        logistic, with a softmax for many classes; "hinge" is that of a support vector machine;
+        "squared" the squared distance to ±1. The last two have one score for each class against
+        the rest. A loss that is named goes with one lifetime.
     class_weight : dict, "balanced" or None, default=None
         Factor of the weights of each class, 1 if None; "balanced" gives all the same total.
     <scale>
@@ -310,7 +311,8 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
         weight = check_weights(sample_weight, rows)
         weight = stream_class_weight(self.class_weight, known, labels, weight)
-        self._learn(rows, encode(labels, known.size, self._stream_loss), weight)
+        loss = "log_loss" if self._continues_odds else self._stream_loss
+        self._learn(rows, encode(labels, known.size, loss), weight)
         self.classes_ = known
         return self
 
@@ -327,12 +329,17 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         return Filter.after(model, self._stream_loss, half_life)
 
     @property
-    def _stream_loss(self) -> str:
-        """Loss that a stream follows: that of the fit before it, if any."""
+    def _continues_odds(self) -> bool:
+        """Whether a stream goes on from log-odds of a fit that has learnt its widths."""
         if not hasattr(self, "_model"):
-            return self._loss
+            return False
         basis = self._fitted() if self._stream is None else self._fixed
-        return "squared" if basis is not None and basis.link is not None else self._loss
+        return basis is not None and basis.link is not None
+
+    @property
+    def _stream_loss(self) -> str:
+        """Loss that a stream follows; log-odds of a fit go on by steps of Newton's method."""
+        return "squared" if self._continues_odds else self._loss
 
     @property
     def cell_weights_(self) -> FloatArray:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import log_loss
 
 from mondrian_kernel import (
     MondrianFeatures,
@@ -423,3 +424,18 @@ def test_features_stop_at_the_cap():
 def test_warm_up_is_what_the_documentation_says():
     assert _settings.WARM_UP == _settings.STREAM_WINDOW == _settings.RECENT_ROWS == 1024
     assert _settings.STREAM_ALPHA == 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_log_odds_of_a_fit_go_on(n_classes):
+    """Further rows lower the log loss of a classifier that has learnt its widths."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(6000, 2))
+    y = np.digitize(np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=6000), [-0.1, 0.3])
+    y = np.minimum(y, n_classes - 1)
+    model = MondrianKernelClassifier(n_estimators=60, random_state=0).fit(X[:200], y[:200])
+    before = log_loss(y[4000:], model.predict_proba(X[4000:]))
+    for begin in range(200, 4000, 500):
+        model.partial_fit(X[begin : begin + 500], y[begin : begin + 500])
+    after = log_loss(y[4000:], model.predict_proba(X[4000:]))
+    assert after < 0.98 * before

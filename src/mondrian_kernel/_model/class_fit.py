@@ -142,17 +142,26 @@ def newton_step(
         Coefficients and scores.
     """
     n_rows, n_fits, K = shape = offset.shape
-    down = -slope("log_loss", np.repeat(Y, n_fits, axis=0), offset.reshape(-1, K)).reshape(shape)
-    p = expit(offset) if K == 1 else softmax(offset, axis=2)
-    curvature = np.maximum(p * (1.0 - p), CLASS_CURVATURE)
-    root = operator.root_weight[:, None, None] * fitted[:, :, None] * np.sqrt(curvature)
-    targets, root = (
-        np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (down / curvature, root)
+    rest, curvature = (
+        part.reshape(shape)
+        for part in working_targets(np.repeat(Y, n_fits, axis=0), offset.reshape(-1, K))
     )
+    root = operator.root_weight[:, None, None] * fitted[:, :, None] * np.sqrt(curvature)
+    targets, root = (np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (rest, root))
     each = np.tile(v, n_fits * K)
     dual = solve_levels(operator, targets, root, each, max_steps)
     f = predictions_of(operator, dual, each)
     return dual.reshape(*shape, -1), f.reshape(*shape, -1)
+
+
+def working_targets(Y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (y - p) / w and w = p(1 - p) at scores F, (n, K) each.
+
+    A step of Newton's method from F is a ridge fit to the first, with the second as weights.
+    """
+    p = expit(F) if F.shape[1] == 1 else softmax(F, axis=1)
+    curvature = np.maximum(p * (1.0 - p), CLASS_CURVATURE)
+    return -slope("log_loss", Y, F) / curvature, curvature
 
 
 def _choose_weights(
