@@ -78,12 +78,12 @@ def test_solutions_without_rows_held_out(monkeypatch):
 
 
 def test_wide_features_are_those_of_the_widest_kernel():
-    """With as many landmarks as rows the approximation is the kernel, up to its jitter."""
+    """On the landmarks themselves the approximation is the kernel, up to its jitter."""
     made, *_ = operator()
-    K = laplacian_kernel(X, gamma=LIFETIMES[0])
+    some = np.random.default_rng(0).permutation(120)[:30]
     B = made.wide_features
-    assert B.shape == (120, 120)
-    assert_allclose(B @ B.T, K, atol=1e-3)
+    assert B.shape == (120, 30)
+    assert_allclose(B[some] @ B.T, laplacian_kernel(X[some], X, gamma=LIFETIMES[0]), atol=1e-3)
 
 
 def test_wide_cells_with_many_rows_take_few_steps(monkeypatch):

@@ -111,7 +111,8 @@ class LevelOperator(Operator):
         points, lifetime = self._points, self._levels.lifetimes[0]
         if points is None:
             return None
-        some = np.random.default_rng(0).permutation(self.n_rows)[:LEVEL_LANDMARKS]
+        some = np.random.default_rng(0).permutation(self.n_rows)
+        some = some[: min(LEVEL_LANDMARKS, max(self.n_rows // 4, 1))]
         inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
         inner.flat[:: some.size + 1] += LANDMARK_JITTER
         L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)

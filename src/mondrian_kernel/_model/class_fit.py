@@ -43,9 +43,11 @@ from mondrian_kernel._settings import (
     TREND_SAMPLE_ROWS,
 )
 from mondrian_kernel._trees.checks import check_ranges
+from mondrian_kernel._trees.threads import few_blas_threads
 from mondrian_kernel._typing import FloatArray
 
 
+@few_blas_threads
 def fit_classes(
     rows: FloatArray,
     labels: NDArray[np.intp],

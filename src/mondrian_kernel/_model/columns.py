@@ -40,6 +40,7 @@ from mondrian_kernel._settings import (
     RANK_KNOTS,
 )
 from mondrian_kernel._trees.checks import naming
+from mondrian_kernel._trees.threads import few_blas_threads
 from mondrian_kernel._typing import FloatArray
 
 SQRT_12 = float(np.sqrt(12.0))  # ranks in units of their standard deviation
@@ -210,6 +211,7 @@ def rank_table(rows: FloatArray, weight: FloatArray | None) -> tuple[FloatArray,
     return knots, ranks
 
 
+@few_blas_threads
 def learn_columns(
     rows: FloatArray,
     Y: FloatArray,

@@ -44,6 +44,7 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.checks import check_budget, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
+from mondrian_kernel._trees.threads import few_blas_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -78,6 +79,7 @@ class KernelFit:
         return self.folds.held_out
 
 
+@few_blas_threads
 def fit_kernel(
     rows: FloatArray,
     Y: FloatArray,

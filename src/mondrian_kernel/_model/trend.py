@@ -251,13 +251,14 @@ def choose_kernel(
     if folds.n_folds == 0:
         return kernels[-1]
 
-    def error(kernel: Trend) -> float:
+    def error(kernel: Trend, alphas: Sequence[float]) -> float:
         fit = _Ridge(kernel, rows, Y, weight, folds)
-        return min(fit.error(alpha) for alpha in TREND_ALPHAS[1:])
+        return min(fit.error(alpha) for alpha in alphas)
 
-    finalists = sorted(kernels, key=error)[:TREND_FINALISTS]
+    finalists = sorted(kernels, key=lambda kernel: error(kernel, TREND_ALPHAS[1::2]))
     more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    return min((kernel.around(more) for kernel in finalists), key=error)
+    finalists = [kernel.around(more) for kernel in finalists[:TREND_FINALISTS]]
+    return min(finalists, key=lambda kernel: error(kernel, TREND_ALPHAS[1:]))
 
 
 def landmark_factor(kernel: Trend) -> FloatArray:

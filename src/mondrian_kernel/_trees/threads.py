@@ -6,14 +6,19 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
 
-from mondrian_kernel._settings import THREAD_WORK
+from mondrian_kernel._settings import ONE_THREAD_ROWS, THREAD_WORK
+from mondrian_kernel._typing import FloatArray
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _here = threading.local()
 
@@ -65,3 +70,20 @@ def _pool(workers: int, process: int) -> ThreadPoolExecutor:
 
 def _enter() -> None:
     _here.in_pool = True
+
+
+def few_blas_threads(
+    fit: Callable[Concatenate[FloatArray, P], T],
+) -> Callable[Concatenate[FloatArray, P], T]:
+    """Let a function whose first argument are rows use one thread of the BLAS where these are few.
+
+    The threads would mostly wait for each other.
+    """
+
+    @wraps(fit)
+    def limited(rows: FloatArray, /, *args: P.args, **options: P.kwargs) -> T:
+        n_threads = 1 if rows.shape[0] <= ONE_THREAD_ROWS else None
+        with threadpool_limits(n_threads, user_api="blas"):
+            return fit(rows, *args, **options)
+
+    return limited
