@@ -262,8 +262,8 @@ RUNGS_ABOVE = 2
 STREAM_WINDOW = 1024
 # Rows from which scale and first widths are taken, a power of 4.
 WARM_UP = 1024
-# Rows of a part when the first rows are learnt again: each part is predicted before it is learnt.
-REPLAY_ROWS = 32
+# Fewest and most rows of a part when rows are learnt again; between them, those of the batch.
+REPLAY_ROWS = (8, 128)
 # Factor by which the scale of a column must change for a new start on the last rows to be tried.
 RENEWAL_RATIO = 4.0
 # Cells of a stream without max_cells, so that its memory is bounded: some 500 MB at ten columns.
@@ -279,8 +279,8 @@ LARGEST_GROWTH = 1e100
 # regression, 0.386 by exponential weights, 0.364 of the best learner alone.
 MIXTURE_KEEP = 1.0 - 1.0 / 5000.0
 MIXTURE_PRIOR = 25.0
-# Curvature of a loss over its bound, at least: Newton steps where a loss is flat go astray. Wrong on
-# the first 6000 rows of elec2, row by row: 0.089 with 0.2, 0.099 with 1.
+# Curvature of a loss over its bound, at least: Newton steps where a loss is flat go astray. Wrong
+# on the first 6000 rows of elec2, row by row: 0.089 with 0.2, 0.099 with 1.
 LEAST_CURVATURE = 0.2
 # Weight of a learner, over the largest one, below which it does not predict: it costs time.
 LEAST_SHARE = 1e-3

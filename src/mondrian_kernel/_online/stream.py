@@ -193,7 +193,7 @@ class Stream(ScaledStream):
         if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self._renewed(max_cells)
+                return self._renewed(max_cells, _part_size(rows))
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -202,7 +202,7 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new._renewed(max_cells)
+        return new._renewed(max_cells, _part_size(rows))
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
@@ -213,12 +213,13 @@ class Stream(ScaledStream):
             for last, part in zip(self.last, rows, strict=True):
                 last[place] = part
 
-    def _renewed(self, max_cells: int | None) -> Stream:
+    def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream on the scale of the last rows, where that differs and serves better."""
         if self.last is None or self.n_rows < self.check_at:
             return self
         place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
+        rows = X, Y, weight
         self.check_at = self.n_rows + WARM_UP
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
@@ -227,7 +228,8 @@ class Stream(ScaledStream):
         columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
         n_trees, seed = self.online.freeze().n_trees, self.online.seed
         new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
-        new = new.learn(X, Y, weight, max_cells)
+        for begin in range(0, WARM_UP, size):
+            new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
         return new if new.mixture.error[-1] < self.mixture.error[-1] else self
 
     def check(self) -> None:
@@ -292,10 +294,11 @@ class Stream(ScaledStream):
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
         n_before = self._n_kept()
+        size = _part_size(rows)
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
-            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, REPLAY_ROWS)
+            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
             self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
@@ -307,31 +310,39 @@ class Stream(ScaledStream):
         if n_first > last_build(n_before):
             X, _, weight = some = take_rows(rows, 0, n_first)
             scale = stream_scale(self.scale_rule, X, weight)
-            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
+            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells, size)
         if self.learns_relevance and n >= RELEVANCE_AT:
             some = take_rows(rows, 0, RELEVANCE_AT)
             # Both are judged in the same way, whatever the batches were.
-            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells)
-            other = new._with_relevance(some, max_cells)
+            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells, size)
+            other = new._with_relevance(some, max_cells, size)
             new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
-        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else REPLAY_ROWS)
+        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
         new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
 
-    def _with_relevance(self, rows: Rows, max_cells: int | None) -> Stream:
+    def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
         no_ranks = np.zeros(X.shape[1], bool)
         found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
-        return self._restarted(rows, scale, found.columns.relevance, max_cells)
+        return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
-        self, rows: Rows, scale: FloatArray, relevance: FloatArray, max_cells: int | None
+        self,
+        rows: Rows,
+        scale: FloatArray,
+        relevance: FloatArray,
+        max_cells: int | None,
+        size: int,
     ) -> Stream:
-        """Return a stream on another scale that has learnt the kept rows ``rows`` again."""
+        """Return a stream on another scale that has learnt the kept rows ``rows`` again.
+
+        They are learnt in parts of ``size`` rows.
+        """
         assert self.start is not None
         X, scale, start = rows[0], scale / relevance, self.start
         X = X / scale
@@ -358,7 +369,7 @@ class Stream(ScaledStream):
         new.recent = self.recent.copy()
         for name in ("scale_rule", "learns_relevance", "last", "blank"):
             setattr(new, name, getattr(self, name))
-        new.learn_parts(take_rows(rows, 1, None), max_cells, REPLAY_ROWS)
+        new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
 
 
@@ -372,6 +383,14 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+
+
+def _part_size(rows: Rows) -> int:
+    """Return the size of parts in which rows are learnt again: about that of the present batch.
+
+    Errors of streams are then those of predictions as they are made.
+    """
+    return int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
 
 
 def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
