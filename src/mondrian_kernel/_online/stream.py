@@ -80,8 +80,6 @@ class Stream(ScaledStream):
         The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
     check_at : int
         Number of rows after which their scale is looked at next.
-    blank : list
-        Learners without rows for one width.
     """
 
     _state = (
@@ -92,7 +90,6 @@ class Stream(ScaledStream):
         "learns_relevance",
         "last",
         "check_at",
-        "blank",
     )
     kept: Rows | None = None
     start: Start | None = None
@@ -100,7 +97,6 @@ class Stream(ScaledStream):
     learns_relevance: bool = False
     last: Rows | None = None
     check_at: int = 2 * WARM_UP
-    blank: Sequence[Learner] = ()
 
     @classmethod
     def begin(
@@ -145,7 +141,6 @@ class Stream(ScaledStream):
         if auto or measured or stream.learns_relevance:
             stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
-            stream.blank = list(learners)
             stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
@@ -227,7 +222,8 @@ class Stream(ScaledStream):
         self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2)
         columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
         n_trees, seed = self.online.freeze().n_trees, self.online.seed
-        new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
+        blank = [learner.fresh() for learner in self.learners[: self.n_rates]]
+        new = Stream.begin(blank, X.shape[1], n_trees, "auto", *columns, seed)
         for begin in range(0, WARM_UP, size):
             new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
         return new if new.mixture.error[-1] < self.mixture.error[-1] else self
@@ -245,7 +241,6 @@ class Stream(ScaledStream):
                 raise ValueError("The start is that of other trees.")
         if self.last is not None:
             n = 2 * WARM_UP
-            self._check_alike(self.blank)
             shapes = [part.shape for part in self.last]
             if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
                 raise ValueError(f"The last rows have the shapes {shapes}.")
@@ -367,7 +362,7 @@ class Stream(ScaledStream):
         members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
         new.start, new.mixture = start, start.mixture.of(members)
         new.recent = self.recent.copy()
-        for name in ("scale_rule", "learns_relevance", "last", "blank"):
+        for name in ("scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
