@@ -5,6 +5,7 @@ PARTS = {
     "growth": "error and time against the number of rows",
     "intervals": "score, coverage and cost of intervals and quantiles",
     "streams": "learning row by row beside river's forests",
+    "anomalies": "outliers found, beside isolation forests and half-space trees",
     "trees": "error and time against the number of trees, and with all columns alike",
     "path": "the lifetime path beside one exact kernel ridge; ridge after every cut",
     "features": "feature maps: time, memory, error of the kernel",

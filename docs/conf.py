@@ -21,10 +21,10 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "as_it_is",
+    "mathml",
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
 }
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "mondrian-kernel"
 html_static_path = ["_static"]
@@ -68,7 +69,7 @@ html_theme_options = {
         **{key: ["page-toc"] for key in ("index", "paper", "guide/*", "reference/*")},
         **{
             f"guide/{page}": []
-            for page in ("accuracy", "command_line", "streams", "time_and_memory")
+            for page in ("accuracy", "command_line", "streams", "time_and_memory", "tutorial")
         },
     },
     "show_toc_level": 2,

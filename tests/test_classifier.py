@@ -168,7 +168,7 @@ def test_verbose_tells_of_the_path(capsys):
     auto(lifetime="path", verbose=1).fit(X, TWO)
     assert "lifetime path 1/20" in capsys.readouterr().out
     auto(verbose=1).fit(X, TWO)
-    assert "fit 5/5: weights of widths and cells" in capsys.readouterr().out
+    assert "fit 6/6: importances of the columns" in capsys.readouterr().out
 
 
 # ---- weights and classes ---------------------------------------------------------------------

@@ -65,3 +65,14 @@ def test_features_copy_the_rows(method):
     expected = features.transform(NEW).toarray()
     X *= 7.0
     assert_array_equal(features.transform(NEW).toarray(), expected)
+
+
+@pytest.mark.parametrize("changed", [0, 1], ids=["X", "y"])
+def test_many_rows_without_weights_are_copied(changed):
+    """Fewer rows, and rows with weights, are sorted, which copies them."""
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=(1100, 3)), rng.normal(size=1100)]
+    model = MondrianKernelRegressor(0.5, 0.1, 3, scale=None, random_state=0).fit(*given)
+    expected = model.at(0.2).predict(NEW)
+    given[changed] *= 7.0
+    assert_array_equal(model.at(0.2).predict(NEW), expected)

@@ -1,14 +1,13 @@
 """What the pages show as it is: measured tables, help texts, and names that must exist.
 
 ``{measured}`` renders a table of the benchmarks. ``{run}`` shows lines of Python and what they
-print, ``{readme-code}`` the first ones in the README. ``{help}`` shows what a command prints with
-``--help``. The roles ``{source}`` and ``{testcase}`` name a thing of the library and a test; a name
-that does not exist is a warning, and hence ends the build.
+print, ``{readme-code}`` the first ones in the README. ``{command}`` shows lines of the command line
+and what they print, ``{help}`` what a command prints with ``--help``. The roles ``{source}`` and
+``{testcase}`` name a thing of the library and a test; a name that does not exist is a warning, and
+hence ends the build.
 """
 
-import contextlib
 import importlib
-import io
 import re
 import sys
 from functools import cache
@@ -16,10 +15,9 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from page_code import Session, blocks
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.logging import getLogger
-
-from mondrian_kernel.app.main import main
 
 ROOT = Path(__file__).parents[2]
 logger = getLogger(__name__)
@@ -38,43 +36,49 @@ class Measured(SphinxDirective):
         self.env.note_reread()
         missing = "*Not measured yet in this checkout:* `python -m benchmarks` *does it.*"
         text = tables().get(self.arguments[0], missing)
-        lines = text.replace("](benchmarks/", "](../../benchmarks/").splitlines()
+        root = "../" * (self.env.docname.count("/") + 1)
+        lines = text.replace("](benchmarks/", f"]({root}benchmarks/").splitlines()
         box = nodes.container(classes=["measured"])
         self.state.nested_parse(StringList(lines, self.arguments[0]), 0, box)
         return [box]
 
 
-class Help(SphinxDirective):
+class Code(SphinxDirective):
+    """A block that is run in the session of its page."""
+
+    has_content = True
+
+    def session(self):
+        return self.env.temp_data.setdefault("session", Session())
+
+    def shown(self, language, code):
+        """Return nodes of the code and of what it prints; commands are part of what they print."""
+        texts = {"text": self.session().run(language, code)}
+        if language != "command":
+            texts = {"python": code} | texts
+        return [nodes.literal_block(t, t, language=kind) for kind, t in texts.items() if t]
+
+    def run(self):
+        return self.shown(self.name, "\n".join(self.content))
+
+
+class Help(Code):
     """What a command prints with ``--help``."""
 
     optional_arguments = 1
 
     def run(self):
-        words = [*self.arguments, "--help"]
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            main(words)
-        text = f"$ mondrian-kernel {' '.join(words)}\n{out.getvalue()}"
-        return [nodes.literal_block(text, text, language="text")]
+        return self.shown("command", " ".join(["mondrian-kernel", *self.arguments, "--help"]))
 
 
-class ReadmeCode(SphinxDirective):
+class ReadmeCode(Code):
     """The first lines of Python in the README, run, and what they print."""
 
     def run(self):
         file = ROOT / "README.md"
         self.env.note_dependency(str(file))
-        found = re.search(r"```python\n(.*?)```", file.read_text(), re.DOTALL)
-        return _run(found[1])
-
-
-class Run(SphinxDirective):
-    """Lines of Python, run, and what they print."""
-
-    has_content = True
-
-    def run(self):
-        return _run("\n".join(self.content))
+        found = blocks(file.read_text())
+        return self.shown("run", next(code for language, code in found if language == "python"))
 
 
 class Source(SphinxRole):
@@ -103,15 +107,6 @@ class TestCase(SphinxRole):
         words = case.removeprefix("test_").replace("_", " ")
         said = [nodes.inline("", ": "), nodes.emphasis(words, words)] if case else []
         return [nodes.literal(name, name), *said], []
-
-
-def _run(code):
-    """Run Python and return two blocks: the code, and what it prints."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(code, {})
-    texts = {"python": code, "text": out.getvalue()}
-    return [nodes.literal_block(t, t, language=kind) for kind, t in texts.items()]
 
 
 def _exists(name):
@@ -148,7 +143,8 @@ def setup(app):
     """Tell Sphinx the directives and roles."""
     app.add_directive("measured", Measured)
     app.add_directive("readme-code", ReadmeCode)
-    app.add_directive("run", Run)
+    app.add_directive("run", Code)
+    app.add_directive("command", Code)
     app.add_directive("help", Help)
     app.add_role("source", Source())
     app.add_role("testcase", TestCase())

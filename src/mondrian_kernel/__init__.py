@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "Explanation",
     "LaplaceFourierFeatures",
     "LifetimePath",
     "MondrianFeatures",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Explanation": "explanation",
     "LaplaceFourierFeatures": "baselines",
     "LifetimePath": "paths",
     "MondrianFeatures": "features",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
     from mondrian_kernel.classifier import MondrianKernelClassifier
     from mondrian_kernel.encoder import TableEncoder
+    from mondrian_kernel.explanation import Explanation
     from mondrian_kernel.features import MondrianFeatures
     from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
     from mondrian_kernel.partition import MondrianPartition

@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
 from mondrian_kernel._linear.classes import label_array
+from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
+from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
@@ -42,6 +44,7 @@ from mondrian_kernel._trees.checks import (
     refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._wider import with_columns
 from mondrian_kernel.encoder import (
     TableEncoder,
     encode_columns,
@@ -62,7 +65,7 @@ _DOCS = {
         "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
     "max_cells": """
     max_cells : int or None, default=None
-        Bound on the number of cells of all trees. Streams have at most a million without it.""",
+        Bound on the number of cells of all trees; None for no bound, in streams for a million.""",
     "forgetting": """
     forgetting : "auto", None or float, default="auto"
         How ``partial_fit`` forgets. A number is the rows after which a row counts half; None
@@ -74,11 +77,11 @@ _DOCS = {
         Which columns are categories: those of text, truth values and category dtypes of a data
         frame; or a mask, indices or names; or none. See :class:`TableEncoder`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees, and of the rows that are held out.
+        Seed of the trees, and of the rows that are held out. None: another result at each fit.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; None for one, -1 for all cores. The result does not depend on it.
     verbose : int or callable, default=0
-        Whether to print the progress, or a function to call instead: the ``callback`` of
+        0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
         :func:`lifetime_path`.""",
     "attributes": """
     model_ : FittedModel
@@ -96,7 +99,8 @@ _DOCS = {
     encoder_ : TableEncoder or None
         What turned a table into numbers; None where the columns are numbers without gaps.
     relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled column counts, 1 on average over the columns that the trees see.
+        How much each scaled column counts, 1 on average over the columns that the trees see: the
+        finer the function may vary along a column, the larger.
     scale_ : ndarray of shape (n_features_in_,)
         What the columns, or outputs, are divided by: their scale over their relevance.
     n_features_in_ : int
@@ -156,12 +160,17 @@ class MondrianEstimator(BaseEstimator):
     _fixed: Basis | None  # what stays of the fit that a stream goes on from
     path_: LifetimePath | None
     _encoder: TableEncoder | None = None
+    # What the last fit left behind beside the record.
+    _notes: FitNotes | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
-    def _set_fitted(self, model: FittedModel, path: LifetimePath | None) -> None:
+    def _set_fitted(
+        self, model: FittedModel, path: LifetimePath | None, notes: FitNotes | None = None
+    ) -> None:
         self._model, self._stream, self._fixed, self.path_ = model, None, None, path
+        self._notes = notes
 
     @property
     def model_(self) -> FittedModel:
@@ -169,7 +178,8 @@ class MondrianEstimator(BaseEstimator):
         return self._fitted()
 
     def _fitted(self) -> FittedModel:
-        check_is_fitted(self)
+        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
+            check_is_fitted(self)
         if self._model is None:
             assert self._stream is not None
             self._model = self._present(self._stream)
@@ -241,13 +251,13 @@ class MondrianEstimator(BaseEstimator):
     def _check_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, **options: Any
     ) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-        """Validate the rows, targets and weights of a fit; copy what will be kept."""
+        """Validate the rows, targets and weights of a fit, and leave out rows of weight 0."""
         check_budget(self.max_cells, self.n_estimators)
         rows, targets = self._first_rows(X, y, least=1.0 / LARGEST_NUMBER, **options)
         weight = check_weights(sample_weight, rows)
         if self._penalised and not isinstance(self.alpha, str):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
-        return with_weight(rows, targets.copy(), None if weight is None else weight.copy())
+        return with_weight(rows, targets, weight)
 
     def _first_rows(
         self, X: Any, y: ArrayLike, *, least: float, listed: bool = False, **options: Any
@@ -326,7 +336,7 @@ class MondrianEstimator(BaseEstimator):
         A plain array is only checked for its values: scikit-learn's own checks take longer than
         the prediction of one row.
         """
-        check_is_fitted(self)
+        self._fitted()
         if self._is_plain(X):
             return X  # type: ignore[return-value]
         rows = self._encoded(X)
@@ -437,8 +447,13 @@ class MondrianEstimator(BaseEstimator):
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
             errors = (Y - scores) / scale
         if fixed is not None:  # columns and trend of a fit stay as they are
-            rows = fixed.columns(rows)
-            Y = Y if fixed.trend is None else Y - fixed.trend(rows)
+            seen = fixed.columns(rows)
+            trend = 0.0 if fixed.trend is None else fixed.trend(seen)
+            if fixed.link is not None:
+                F = self._scores_of(rows)
+                rest, curvature = working_targets(Y, F)
+                Y, weight = F + rest, weight * curvature.max(axis=1)
+            rows, Y = seen, Y - trend
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
             max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
@@ -453,6 +468,14 @@ class MondrianEstimator(BaseEstimator):
             fixed = replace(fixed, spread=spread.continued(errors, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
+
+    def _add_columns(self, n_more: int) -> None:
+        """Let a stream continue with further columns, in which all rows so far are 0."""
+        assert self._stream is not None
+        assert self._encoder is not None
+        self._stream, self._model = with_columns(self._stream, n_more), None
+        self.n_features_in_ += n_more
+        learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
 
     def _present(self, stream: Stream | ExactStream) -> FittedModel:
         """Return the record of a stream, with what a fit before it has fixed."""
@@ -474,6 +497,7 @@ class MondrianEstimator(BaseEstimator):
         """Return a fitted copy of this estimator with another record."""
         other = copy.copy(self)
         other._model, other._stream, other._fixed = model, None, None
+        other._notes = without_measures(self._notes)
         return other
 
     def check(self) -> None:
@@ -495,6 +519,10 @@ class MondrianEstimator(BaseEstimator):
         elif encoder is not None:
             raise ValueError("The encoder is that of another model.")
         check_columns(self, n_dims)
+        if not isinstance(self._notes, FitNotes | None):
+            raise ValueError("The notes on the fit are none.")
+        if self._notes is not None:
+            self._notes.check(model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)
         if classes is not None and not np.array_equal(np.unique(classes), classes):
             raise ValueError("The classes are not sorted.")

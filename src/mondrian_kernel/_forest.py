@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Means
 from mondrian_kernel._online.stream import Stream
@@ -23,11 +24,11 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
 
-class MondrianForest(MondrianEstimator):
+class MondrianForest(ExplainableEstimator):
     """Base of both forests: trees, and leaf values fitted in each tree alone."""
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **MondrianEstimator._parameter_constraints,
+        **ExplainableEstimator._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
@@ -83,6 +84,7 @@ class MondrianForest(MondrianEstimator):
         seed: int,
     ) -> None:
         """Choose the width, grow the trees on scaled rows and fit their leaves."""
+        notes = notes_on(rows, Y, weight, seed)
         rows = columns(rows)
         check_ranges(rows)
         shared = self._shared
@@ -112,7 +114,7 @@ class MondrianForest(MondrianEstimator):
         model = FittedModel(
             trees, levels, values, b, columns, float(alpha), seed, np.empty(0), sums=sums
         )
-        self._set_fitted(model, path)
+        self._set_fitted(model, path, notes)
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""

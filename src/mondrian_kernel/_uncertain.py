@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.mixture import WidthMixture
+from mondrian_kernel._path.posterior import WidthMixture
 from mondrian_kernel._typing import FloatArray
 
 
-class UncertainRegressor(MondrianEstimator):
+class UncertainRegressor(ExplainableEstimator):
     """Predictions with standard deviations, covariances, intervals and draws."""
 
     _one_output: bool
@@ -144,6 +144,10 @@ class UncertainRegressor(MondrianEstimator):
     def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
         """Return predictions, the scale of their errors, (n, K) each, and the spread."""
         stream = self._stream
+        if stream is not None and stream.n_rows == 1:  # one row says nothing of the errors
+            model = self._fitted()
+            unknown = unknown_spread(model.levels.n_features, model.intercept[None])
+            return model.scores(rows, self.n_jobs), np.tile(unknown.far, (len(rows), 1)), unknown
         if isinstance(stream, Stream) and self._fixed is None:
             scores, variance = stream.scores_and_variance(rows, self.n_jobs)
             scale = np.repeat(np.sqrt(variance)[:, None], scores.shape[1], axis=1)
@@ -186,6 +190,14 @@ class UncertainRegressor(MondrianEstimator):
             for t in range(mean.shape[1])
         ]
         return np.stack(draws, axis=1)
+
+    def _outputs(self, rows: FloatArray) -> FloatArray:
+        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        if mixture is None:
+            return super()._outputs(rows)
+        parts = [model._outputs(rows) for model in mixture.models]
+        out: FloatArray = np.tensordot(mixture.weights, parts, axes=1)
+        return out
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[..., 0] if self._one_output else values

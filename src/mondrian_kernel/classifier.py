@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._base import shared_docs
+from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._linear.classes import (
     announced_classes,
     check_classes,
@@ -21,14 +21,18 @@ from mondrian_kernel._linear.classes import (
     weigh_classes,
 )
 from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
-from mondrian_kernel._linear.newton import minimise
-from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._linear.minimise import minimise
+from mondrian_kernel._model.class_fit import fit_classes
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._model.kernel_fit import fit_kernel
-from mondrian_kernel._model.link import fit_link, log_odds
+from mondrian_kernel._model.importance import findings_of_classes
+from mondrian_kernel._model.link import log_odds
+from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
+from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
-from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_equal
+from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._path.checks import check_weights, fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
@@ -36,6 +40,7 @@ from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._wider import with_class
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
@@ -48,13 +53,14 @@ def _has_probabilities(model: MondrianKernelClassifier) -> bool:
 
 
 @shared_docs
-class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
+class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     r"""Kernel classification whose columns, widths and noise are learnt from the data.
 
-    By default the scores S of the classes are those of a regression of ±1, as
-    :class:`MondrianKernelRegressor` fits it: a trend, and trees for the rest. Probabilities are
+    By default the log-odds F of the classes are those of a trend, logistic regression on some
+    hundred landmarks, and of trees for the rest, as in :class:`MondrianKernelRegressor`.
+    Probabilities are
 
-    .. math:: p_k(x) \propto \exp(a \ln \max(S_k(x), \varepsilon) + b_k)
+    .. math:: p_k(x) \propto \exp(a F_k(x) + b_k)
 
     with the factor a and the shifts b fitted to rows that were held out. With another ``loss`` or a
     number as ``lifetime`` the model is linear in the features of one Laplace kernel,
@@ -74,16 +80,16 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         :class:`sklearn.linear_model.LogisticRegression`; or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
         Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 300. Where one lifetime is used it takes 1000, or as many as 150 million triples of
+        100 and 200. Where one lifetime is used it takes 1000, or as many as 150 million triples of
         a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
         stream without a fit has 100.
     loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"
-        "auto" is the squared loss with calibrated probabilities where lifetimes are learnt, and
-        "log_loss" else. "log_loss" is logistic, with a softmax for many classes; "hinge" is that of
-        a support vector machine; "squared" the squared distance to ±1. The last two have one score
-        for each class against the rest.
+        "auto" is the logistic loss with a trend and calibrated probabilities. "log_loss" is
+        logistic, with a softmax for many classes; "hinge" is that of a support vector machine;
+        "squared" the squared distance to ±1. The last two have one score for each class against
+        the rest. A loss that is named goes with one lifetime.
     class_weight : dict, "balanced" or None, default=None
-        Factor of the weights of each class; "balanced" gives all classes the same total.
+        Factor of the weights of each class, 1 if None; "balanced" gives all the same total.
     <scale>
     <max_cells>
     <forgetting>
@@ -92,6 +98,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
     Attributes
     ----------
     <attributes>
+    feature_importances_, feature_importances_std_ : ndarrays of shape (n_features_in_,)
+        How much the error on rows held out, the log loss, grows when
+        a column is shuffled, and its deviation over shuffles. Only with ``lifetime="auto"``.
     classes_ : ndarray of shape (n_classes,)
         Classes, sorted.
     cell_weights_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
@@ -113,9 +122,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **MondrianEstimator._parameter_constraints,
+        **ExplainableEstimator._parameter_constraints,
         "lifetime": [
-            *MondrianEstimator._parameter_constraints["lifetime"],
+            *ExplainableEstimator._parameter_constraints["lifetime"],
             StrOptions({"path"}),
         ],
         "loss": [StrOptions({"auto", *LOSSES})],
@@ -177,51 +186,42 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         classes, labels = check_classes(targets)
         seed = draw_seed(self.random_state)
         learnt = self.lifetime == self.alpha == self.loss == "auto"
-        stages = Stages(self.verbose if learnt else 0, 5)
+        stages = Stages(self.verbose if learnt else 0, 6)
         metric = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
         if self.class_weight is not None:
             weight = weigh_classes(self.class_weight, classes, labels, weight)
         path = None
         stages.done("columns")
         if learnt:
-            rows, column, weight = in_fixed_order(rows, labels[:, None], weight)
-            labels = column[:, 0]
-            model = self._fit_scores(rows, labels, classes.size, weight, seed, metric, stages)
+            order, weight = fixed_order(rows, labels[:, None], weight)
+            index = used_rows(sample_weight, labels.size)[order]
+            rows, labels = rows[order], labels[order]
+            fit = fit_classes(
+                rows,
+                labels,
+                classes.size,
+                weight,
+                seed,
+                metric,
+                n_estimators=self.n_estimators,
+                max_cells=self.max_cells,
+                n_jobs=self.n_jobs,
+                stages=stages,
+            )
+            model = fit.model
+            found = findings_of_classes(fit, rows, labels, self._column_of_output(), self.n_jobs)
+            stages.done("importances of the columns")
+            notes = notes_on(
+                rows, labels[:, None], weight, seed, index, seconds=stages.seconds, **found
+            )
         else:
+            notes = notes_on(rows, labels[:, None], weight, seed)
             if weight is None:
                 weight = np.ones(labels.size)
             model, path = self._fit_loss(rows, labels, classes.size, weight, seed, metric.columns)
-        self._set_fitted(model, path)
+        self._set_fitted(model, path, notes)
         self.classes_ = classes
         return self
-
-    def _fit_scores(
-        self,
-        rows: FloatArray,
-        labels: NDArray[np.intp],
-        n_classes: int,
-        weight: FloatArray | None,
-        seed: int,
-        metric: Metric,
-        stages: Stages,
-    ) -> FittedModel:
-        """Return a regression of ±1 and the link of its scores to log-odds."""
-        fit = fit_kernel(
-            rows,
-            encode(labels, n_classes, "squared"),
-            weight,
-            seed,
-            metric,
-            n_estimators=self.n_estimators,
-            max_cells=self.max_cells,
-            n_jobs=self.n_jobs,
-            stages=stages,
-        )
-        s = np.ones(labels.size) if weight is None else weight
-        link = fit_link(fit.predictions, labels[fit.rows], s[fit.rows], n_classes)
-        P = probabilities(log_odds(fit.predictions, link))
-        own = np.sort(P[np.arange(fit.rows.size), labels[fit.rows]]) if fit.rows.size else None
-        return replace(fit.model, link=link, calibration=own, signal=np.empty(0))
 
     def _fit_loss(
         self,
@@ -311,9 +311,16 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
         weight = check_weights(sample_weight, rows)
         weight = stream_class_weight(self.class_weight, known, labels, weight)
-        self._learn(rows, encode(labels, known.size, self._stream_loss), weight)
+        loss = "log_loss" if self._continues_odds else self._stream_loss
+        self._learn(rows, encode(labels, known.size, loss), weight)
         self.classes_ = known
         return self
+
+    def _add_class(self) -> None:
+        """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
+        assert isinstance(self._stream, Stream)
+        self._stream, self._model = with_class(self._stream), None
+        self.classes_ = np.arange(self.classes_.size + 1)
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
         return Filter(n_outputs, self._stream_loss, self._stream_alpha, half_life)
@@ -322,12 +329,17 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         return Filter.after(model, self._stream_loss, half_life)
 
     @property
-    def _stream_loss(self) -> str:
-        """Loss that a stream follows: that of the fit before it, if any."""
+    def _continues_odds(self) -> bool:
+        """Whether a stream goes on from log-odds of a fit that has learnt its widths."""
         if not hasattr(self, "_model"):
-            return self._loss
+            return False
         basis = self._fitted() if self._stream is None else self._fixed
-        return "squared" if basis is not None and basis.link is not None else self._loss
+        return basis is not None and basis.link is not None
+
+    @property
+    def _stream_loss(self) -> str:
+        """Loss that a stream follows; log-odds of a fit go on by steps of Newton's method."""
+        return "squared" if self._continues_odds else self._loss
 
     @property
     def cell_weights_(self) -> FloatArray:
@@ -375,7 +387,7 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Class probabilities of rows, the softmax of their scores; only for "log_loss".
+        """Class probabilities of rows; only with loss "auto" or "log_loss".
 
         Parameters
         ----------
@@ -416,10 +428,9 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         if calibration is None:
             raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
         P = self.predict_proba(X)
-        n = calibration.size
-        allowed = int(np.floor((1.0 - coverage) * (n + 1)))  # rows held out that may be missed
-        threshold = calibration[allowed - 1] if allowed >= 1 else 0.0
-        member: NDArray[np.bool_] = np.maximum(threshold, 0.0) <= P
+        own, weight = calibration.T
+        unlikely = upper_quantile(1.0 - own[:, None], weight, coverage)
+        member: NDArray[np.bool_] = unlikely >= 1.0 - P
         member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
         return member
 
@@ -429,7 +440,21 @@ class MondrianKernelClassifier(ClassifierMixin, MondrianEstimator):
         self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        S = self._scores_of(self._check_new(X))
+        return self._scores_of_rows(self._check_new(X))
+
+    def _scores_of_rows(self, rows: FloatArray) -> FloatArray:
+        S = self._scores_of(rows)
         basis = self._fitted() if self._stream is None else self._fixed
         link = None if basis is None else basis.link
         return S if link is None else log_odds(S, link)
+
+    def _outputs(self, rows: FloatArray) -> FloatArray:
+        F = self._scores_of_rows(rows)
+        return probabilities(F) if hasattr(self, "predict_proba") else F
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[..., 0] if values.shape[-1] == 1 else values
+
+    def _as_given(self, targets: FloatArray) -> NDArray[Any]:
+        given: NDArray[Any] = self.classes_[targets[..., 0].astype(int)]
+        return given

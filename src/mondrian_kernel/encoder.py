@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 from sklearn.utils import check_array, check_consistent_length
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mondrian_kernel._columns import Column, read_columns, refuse_missing_targets
 from mondrian_kernel._settings import MAX_CATEGORIES, TARGET_FOLDS
+from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
 
 _NUMBER = np.array([True, False])  # a number, and the column that marks gaps
@@ -85,7 +86,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.max_categories = max_categories
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike | None = None) -> TableEncoder:
         """Learn categories and medians.
 
@@ -104,7 +105,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learn_table(self, X, y)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> FloatArray:
         """Fit and encode; unlike ``fit(X, y).transform(X)`` it does not show a row its own y.
 
@@ -122,7 +123,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         return learn_table(self, X, y)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @all_or_nothing
     def partial_fit(self, X: Any, y: ArrayLike | None = None) -> TableEncoder:
         """Fit the first batch of a stream; check further ones and learn nothing from them.
 

@@ -36,7 +36,7 @@ from mondrian_kernel._trees.levels import (
 )
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import IntArray
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -275,25 +275,30 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"partial_fit extends the cells at one lifetime, but there are {lifetimes.size}. "
                 "Pass a number as lifetime."
             )
-        if first:
-            check_budget(self.max_cells, self.n_estimators)
-            self._seed = draw_seed(self.random_state)
-            online = OnlineTrees.empty(
-                rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
-            )
-        else:
-            check_more_ranges(self.trees_, rows)
-            online = self._continued()
+        if not first:
+            self._learn(rows)
+            return self
+        check_budget(self.max_cells, self.n_estimators)
+        self._seed = draw_seed(self.random_state)
+        online = OnlineTrees.empty(
+            rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
+        )
+        online.extend(rows, self.max_cells)
+        self._follow(online)
+        return self
+
+    def _learn(self, rows: FloatArray) -> None:
+        """Extend trees that exist by valid rows."""
+        check_more_ranges(self.trees_, rows)
+        online = self._continued()
         n_before = online.n_rows
         try:
             online.extend(rows, self.max_cells)
             self._follow(online)
         except BaseException:
             online.rollback(n_before)
-            if not first:
-                self._follow(online)
+            self._follow(online)
             raise
-        return self
 
     def _continued(self) -> OnlineTrees:
         """Return online trees that continue ``trees_``, with their features at the first rung."""
@@ -308,6 +313,11 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Show the present state of trees that go on growing."""
         self._online = online
         self._set_trees(online.freeze(), online_levels(online, slice(0, 1)))
+
+    def _add_columns(self, n_more: int) -> None:
+        """Continue with further columns, in which all rows so far are 0."""
+        self._follow(self._continued().widened(n_more))
+        self.n_features_in_ += n_more
 
     def __getstate__(self) -> dict[str, Any]:
         # Online trees are made again from the trees and the numbers of their cells.
@@ -399,6 +409,43 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         other = Phi if Y is None else self.transform(Y)
         K: NDArray[np.float64] = (Phi @ other.T).toarray()
         return K
+
+    def score_samples(self, X: ArrayLike) -> FloatArray:
+        r"""Return how normal rows are, to find outliers.
+
+        .. math::
+            s(x) = \frac1M \sum_m \ln \frac{p_m(x) \, n_m(x)}{N}
+
+        with :math:`n_m` of the N fitted rows in the cell of x in tree m, and :math:`p_m` the
+        probability that x lies in this cell: 1 for fitted rows. With several lifetimes it is their
+        weighted mean. A fitted row that is alone in all its cells has the score -ln N. A row far
+        from all others has a lower one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, fitted before or new.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            At most 0; the lower, the more abnormal, as in
+            :meth:`sklearn.ensemble.IsolationForest.score_samples`.
+        """
+        check_is_fitted(self)
+        return self._log_shares(check_rows(self, X))
+
+    def _log_shares(self, rows: FloatArray) -> FloatArray:
+        """Return the scores of valid rows."""
+        trees, levels = self.trees_, self.levels_
+        log_rows = np.zeros(rows.shape[0])
+        for lifetime, weight in zip(levels.lifetimes, levels.weights, strict=True):
+            node, log_stay = trees.walk(rows, float(lifetime), self.n_jobs)
+            # Cells that a stream cut without their rows may have a count of 0.
+            log_count = np.log(np.maximum(trees.count[node], 1))
+            log_rows += weight * (log_stay + log_count).mean(axis=1)
+        scores: FloatArray = log_rows / levels.weights.sum() - np.log(trees.count[trees.root[0]])
+        return scores
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "trees_")

@@ -376,10 +376,15 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         P : ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        rows = self._check_new(X)
-        P = np.clip(self._scores_of(rows), 0.0, 1.0)
+        return self._outputs(self._check_new(X))
+
+    def _outputs(self, rows: FloatArray) -> FloatArray:
+        P = np.clip(super()._outputs(rows), 0.0, 1.0)
         P /= P.sum(axis=1, keepdims=True)  # they sum to 1 but for rounding
         return P
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of rows.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_kernel._path.checks import (
@@ -17,28 +15,19 @@ from mondrian_kernel._path.checks import (
     class_rows,
     features_checker,
     held_out_rows,
-    loss_targets,
     with_weight,
 )
-from mondrian_kernel._path.driver import advance, trees_of
-from mondrian_kernel._path.every_cut_path import cut_path
+from mondrian_kernel._path.driver import Callback, trees_of
+from mondrian_kernel._path.every_cut_path import every_cut_path
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import ridge_path
-from mondrian_kernel._path.sgd_path import gradient_path
-from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
-from mondrian_kernel._trees.checks import (
-    check_magnitudes,
-    check_penalty,
-    check_rows,
-    draw_seed,
-    naming,
-)
+from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
+from mondrian_kernel._path.sgd_path import sgd_path
+from mondrian_kernel._settings import LARGEST_NUMBER
+from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
-
-_Callback = Callable[[int, int, dict[str, Any]], None]
 
 
 def lifetime_path(
@@ -60,7 +49,7 @@ def lifetime_path(
     sample_weight: ArrayLike | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
-    callback: _Callback | None = None,
+    callback: Callback | None = None,
 ) -> LifetimePath:
     r"""Fit a linear learner at every kernel width of a grid, on one set of trees.
 
@@ -104,7 +93,7 @@ def lifetime_path(
     solver : {"auto", "dense", "lanczos"}, default="auto"
         For the squared loss, exact factors of size min(C, N), or matrix-free for all lifetimes at
         once. By default the former while it is cheap.
-    tol : float, default=1e-3
+    tol : float, default=0.001
         Relative residual at which Lanczos stops. At the smallest alpha the scores are about that
         exact, at all others far more so; predictions do not depend on it.
     fit_intercept : bool, default=True
@@ -192,243 +181,17 @@ def lifetime_path(
     wanted = None if lifetimes is None else check_lifetimes(lifetimes)
     seed = draw_seed(random_state)
     grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
+    Y, weight = Y.copy(), None if weight is None else weight.copy()
+    learner = RidgeLearner(
+        Y, weight, grid, criterion, held_out, solver, tol, seed, n_jobs, fit_intercept
+    )
     return ridge_path(
         grown,
-        Y.copy(),
-        None if weight is None else weight.copy(),
-        budget=budget,
-        alphas=grid,
-        criterion=criterion,
-        held_out=held_out,
+        learner,
+        budget,
         max_lifetime=end,
         n_lifetimes=n_lifetimes,
         lifetimes=wanted,
-        solver=solver,
-        tol=tol,
-        fit_intercept=fit_intercept,
-        seed=seed,
-        n_jobs=n_jobs,
-        callback=callback,
-        names_of=checker,
-    )
-
-
-def every_cut_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    features: MondrianFeatures | None = None,
-    n_estimators: int = 350,
-    max_lifetime: float | None = None,
-    alphas: ArrayLike | None = None,
-    criterion: str = "loo",
-    validation: tuple[ArrayLike, ArrayLike] | None = None,
-    fit_intercept: bool = True,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    callback: _Callback | None = None,
-) -> LifetimePath:
-    r"""Fit ridge regression after every single cut of the trees, exactly, as in the paper.
-
-    .. math::
-        \min_w \sum_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
-
-    at the lifetime 0 and at the time of each cut. A cut changes the solution by an update of low
-    rank, O(C²) or O(N²), for each alpha. The intercept b is the mean of y.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows, used as they are: scale the columns first.
-    y : array-like of shape (n_samples,)
-        Targets.
-    features : MondrianFeatures or None, default=None
-        Features fitted on these very rows, all of whose cuts are gone through.
-    n_estimators : int, default=350
-        Number of trees M, where ``features`` is None.
-    max_lifetime : float or None, default=None
-        Terminal lifetime Λ, needed where ``features`` is None.
-    alphas : array-like or None, default=None
-        Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: 0.01 alone.
-    criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides, as in :func:`lifetime_path`.
-    validation : tuple (X, y) or None, default=None
-        Rows held out.
-    fit_intercept : bool, default=True
-        Whether there is an intercept. False for the paper's model.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
-    n_jobs : int or None, default=None
-        Threads that grow the trees.
-    callback : callable or None, default=None
-        Called as ``callback(done, total, info)`` after each block of cuts, for each alpha.
-
-    Returns
-    -------
-    path : LifetimePath
-        Scores at the lifetime 0 and after each cut, for each alpha, and the models behind them.
-        After Ctrl-C it holds the cuts done and ``path.complete`` is False.
-
-    See Also
-    --------
-    lifetime_path : The path on a grid of lifetimes, much faster.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel import every_cut_path
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(size=(100, 2))
-    >>> y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=100)
-    >>> path = every_cut_path(X, y, n_estimators=10, max_lifetime=2.0, random_state=0)
-    >>> bool(np.all(np.diff(path.n_cells) == 1))
-    True
-    """
-    check_options(
-        "every_cut_path",
-        features=features,
-        max_lifetime=max_lifetime,
-        criterion=criterion,
-        validation=validation,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
-    if max_lifetime is None and features is None:
-        raise ValueError("every_cut_path needs max_lifetime, or features that are fitted.")
-    if max_lifetime is not None and features is not None:
-        raise ValueError("every_cut_path goes through all cuts of features: drop max_lifetime.")
-    end = None if max_lifetime is None else float(max_lifetime)
-    if np.ndim(y) > 1:
-        raise ValueError("every_cut_path takes one target; fit the columns of y apart.")
-    grid = check_alphas([EVERY_CUT_ALPHA] if alphas is None else alphas)
-    checker = features_checker(n_estimators, random_state, n_jobs)
-    rows = check_rows(checker, X, reset=True)
-    Y = check_targets(y, rows)
-    check_penalty(grid[0], rows.shape[0])
-    held_out = held_out_rows(checker, validation, 1)
-    seed = draw_seed(random_state)
-    grown, budget, end = trees_of(features, rows, n_estimators, seed, n_jobs, end)
-    assert end is not None
-    end = advance(grown, end, budget)
-    trees, leaf = grown.freeze(end)
-    return cut_path(
-        MondrianFeatures.from_trees(trees, end, n_jobs=n_jobs, seed=seed, names_of=checker),
-        leaf,
-        Y[:, 0].copy(),
-        grid,
-        criterion=criterion,
-        held_out=held_out,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
-
-
-def sgd_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    loss: str = "squared",
-    alpha: float,
-    max_lifetime: float,
-    n_estimators: int = 100,
-    n_lifetimes: int = 50,
-    passes: int = 1,
-    validation: tuple[ArrayLike, ArrayLike] | None = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    callback: _Callback | None = None,
-) -> LifetimePath:
-    r"""Descend a loss by stochastic gradients while the cells of the trees split.
-
-    .. math::
-        \min_{W, b} \sum_i \ell(y_i, b + W^\top \phi_\lambda(x_i)) + \alpha \lVert W \rVert^2
-
-    At each lifetime the children of a split cell inherit its weight, which leaves the scores of all
-    rows as they are. Then come some passes over the rows, O(M) a step. Scores are those of the
-    weights averaged over these passes, which the next lifetime starts from. Steps are those of
-    :class:`mondrian_kernel._linear.sgd.SgdState`, for the hinge those of Pegasos. Few passes end
-    short of the minimum, mostly in the penalty: two children have twice the square of one weight.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows, used as they are: scale the columns first.
-    y : array-like of shape (n_samples,)
-        Numbers for the squared loss (several columns too), classes for the others.
-    loss : {"squared", "log_loss", "hinge"}, default="squared"
-        Loss ℓ; with more than two classes the softmax, or hinges of one class against the rest.
-    alpha : float
-        Penalty α > 0 beside the *sum* of losses.
-    max_lifetime : float
-        Terminal lifetime Λ > 0.
-    n_estimators : int, default=100
-        Number of trees M.
-    n_lifetimes : int, default=50
-        Number of lifetimes at most, placed by the growth of the number of cells.
-    passes : int, default=1
-        Passes over the rows at each lifetime.
-    validation : tuple (X, y) or None, default=None
-        Rows held out, which decide on the best lifetime. Without them the training loss does, and
-        that is mostly least at the end.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees and of the order of the rows.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
-    callback : callable or None, default=None
-        Called as ``callback(done, total, info)`` after each lifetime.
-
-    Returns
-    -------
-    path : LifetimePath
-        ``train_loss`` and, with rows held out, ``validation_loss`` at each lifetime, for the one
-        alpha; and the model at the last lifetime. After Ctrl-C it holds what was done so far and
-        ``path.complete`` is False.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel import sgd_path
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 2))
-    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    >>> path = sgd_path(
-    ...     X, y, loss="log_loss", alpha=0.01, max_lifetime=5.0, n_lifetimes=20, random_state=0
-    ... )
-    >>> bool(path.train_loss[-1, 0] < 0.5 * np.log(2))
-    True
-    >>> bool(np.mean(path.predict(X) == y) > 0.9)
-    True
-    """
-    check_options(
-        "sgd_path",
-        loss=loss,
-        alpha=alpha,
-        max_lifetime=max_lifetime,
-        n_lifetimes=n_lifetimes,
-        passes=passes,
-        validation=validation,
-        callback=callback,
-    )
-    with naming("max_lifetime"):
-        end = float(max_lifetime)
-    checker = features_checker(n_estimators, random_state, n_jobs)
-    rows = check_rows(checker, X, reset=True)
-    Y, classes = loss_targets(loss, y, rows)
-    held_out = held_out_rows(
-        checker, validation, Y.shape[1], lambda y, rows: loss_targets(loss, y, rows, classes)[0]
-    )
-    return gradient_path(
-        rows,
-        Y,
-        classes,
-        loss=loss,
-        alpha=float(alpha),
-        max_lifetime=end,
-        n_estimators=n_estimators,
-        n_lifetimes=n_lifetimes,
-        passes=passes,
-        held_out=held_out,
-        seed=draw_seed(random_state),
-        n_jobs=n_jobs,
         callback=callback,
         names_of=checker,
     )

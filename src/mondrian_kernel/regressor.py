@@ -8,14 +8,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from mondrian_kernel._base import MondrianEstimator, in_space_of_trees, shared_docs
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.importance import findings_of_numbers
 from mondrian_kernel._model.kernel_fit import fit_kernel, with_spread
+from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import (
     fit_ridge,
     log_marginal_likelihood,
@@ -24,11 +26,15 @@ from mondrian_kernel._model.ridge_model import (
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, in_fixed_order, join_copies
+from mondrian_kernel._path.checks import check_weights, distinct_rows, fixed_order, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
-from mondrian_kernel._path.mixture import WidthMixture
-from mondrian_kernel._path.posterior import LifetimePosterior, likely_widths, width_posterior
+from mondrian_kernel._path.posterior import (
+    LifetimePosterior,
+    WidthMixture,
+    likely_widths,
+    width_posterior,
+)
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
@@ -74,7 +80,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         with one lifetime: if that is "auto", it is chosen on the path.
     n_estimators : int or "auto", default="auto"
         Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 300. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
+        100 and 200. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
         1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
         What decides on the lifetime path. "loo" is the leave-one-out error; above 2000 rows, where
@@ -95,6 +101,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         Weights of the cells.
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept, not penalised.
+    feature_importances_, feature_importances_std_ : ndarrays of shape (n_features_in_,)
+        How much the error on rows held out, the squared error over the variance of y, grows when
+        a column is shuffled, and its deviation over shuffles. Only with ``lifetime="auto"``.
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
     log_marginal_likelihood_ : float
@@ -172,7 +181,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights. A row of weight 2 counts as two, one of weight 0 is left out. Error bars take
-            weights as counts of rows: scale shares to a mean of 1 first.
+            weights that sum to less than the number of rows as shares.
 
         Returns
         -------
@@ -185,12 +194,14 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
         seed = draw_seed(self.random_state)
         std = Y.std(axis=0)
-        stages = Stages(self.verbose if self.lifetime == self.alpha == "auto" else 0, 6)
+        stages = Stages(self.verbose if self.lifetime == self.alpha == "auto" else 0, 7)
         metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
         stages.done("columns")
-        mixture, path = None, None
+        mixture, path, found = None, None, {}
+        index = used_rows(sample_weight, rows.shape[0])
         if self.lifetime == "auto" and self.alpha == "auto":
-            rows, Y, weight = in_fixed_order(rows, Y, weight)
+            order, weight = fixed_order(rows, Y, weight)
+            rows, Y, index = rows[order], Y[order], index[order]
             fit = fit_kernel(
                 rows,
                 Y,
@@ -204,10 +215,18 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             )
             model = with_spread(fit, Y)
             stages.done("errors of rows held out")
+            group = self._column_of_output()
+            assert model.spread is not None
+            found = findings_of_numbers(fit, model.spread, rows, Y, group, self.n_jobs)
+            stages.done("importances of the columns")
+            found["seconds"] = stages.seconds
         else:
-            model, mixture, path = self._fit_one_width(rows, Y, weight, seed, metric.columns)
+            model, mixture, path, order = self._fit_one_width(rows, Y, weight, seed, metric.columns)
+            rows, Y, index = rows[order], Y[order], index[order]
+        assert model.rows is not None
         self._one_output = targets.ndim == 1
-        self._set_fitted(model, path)
+        notes = notes_on(rows, Y, model.rows.weight, seed, index, **found)
+        self._set_fitted(model, path, notes)
         self._bars, self._mixture = None, None
         if mixture is not None:
             models = [self.at(min(t, model.trees.lifetime)) for t in mixture.lifetimes]
@@ -221,8 +240,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         weight: FloatArray | None,
         seed: int,
         columns: Columns,
-    ) -> tuple[FittedModel, Widths | None, LifetimePath | None]:
-        """Return a ridge fit at one lifetime, and the lifetimes to average over, if any."""
+    ) -> tuple[FittedModel, Widths | None, LifetimePath | None, NDArray[np.intp]]:
+        """Return a ridge fit at one lifetime, the lifetimes to average over, if any, and the path.
+
+        And the numbers of the rows that the model keeps.
+        """
         rows = columns(rows)
         check_ranges(rows)
         widths, path = self._choose_widths(rows, Y, weight, seed)
@@ -233,7 +255,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             self.max_cells,
             partial(cells_of_trees, rows, longest, seed),
         )
-        rows, Y, weight = join_copies(*in_fixed_order(rows, Y, weight))
+        order, weight = fixed_order(rows, Y, weight)
+        kept, weight = distinct_rows(rows[order], Y[order], weight)
+        order = order[kept]
+        rows, Y = rows[order], Y[order]
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
         likeliest = widths.lifetimes[[np.argmax(widths.weights)]]
         levels = Levels.of(trees, np.minimum(likeliest, trees.lifetime))
@@ -241,7 +266,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             trees, levels, leaf, Y, weight, widths.alpha, columns=columns, seed=seed
         )
         average = widths if self.lifetime == "average" else None
-        return fit_ridge(model, self.n_jobs, rows), average, path
+        return fit_ridge(model, self.n_jobs, rows), average, path, order
 
     def _choose_widths(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int

@@ -9,7 +9,7 @@ import pytest
 from mondrian_kernel import MondrianFeatures, __version__, save
 from mondrian_kernel.app.main import main
 
-COMMANDS = ["demo", "fit", "predict", "path", "update", "inspect", "reproduce"]
+COMMANDS = ["demo", "fit", "predict", "path", "update", "inspect"]
 
 
 def failure(words, capsys):

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import load, save
+from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.table_model import Choices, fit_table
 from mondrian_kernel.app.tables import Table
 from mondrian_kernel.persistence import ModelFileError
@@ -30,7 +31,7 @@ TASKS = {"regression": ("y", "label"), "classification": ("label", "y")}
 def model(task):
     target, other = TASKS[task]
     choices = Choices(target, task, [other], [], n_trees=5)
-    return fit_table(DATA, choices, stage=lambda words: None).model
+    return fit_table(DATA, choices, Progress(enabled=False)).model
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -43,7 +44,6 @@ def test_the_same_after_loading(task, tmp_path):
     assert_array_equal(loaded.estimator.predict(X), saved.estimator.predict(X))
     assert loaded.held_out == saved.held_out
     assert (loaded.target, loaded.task, loaded.n_rows) == (saved.target, task, 30)
-    assert loaded.relevance == saved.relevance
     assert loaded.categories == {"größe": None, "art": ["blau", "grün", "rot"]}
     if task == "regression":
         ends = [kept.estimator.predict_interval(X, 0.5) for kept in (loaded, saved)]
@@ -53,8 +53,10 @@ def test_the_same_after_loading(task, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"relevance": None}, "relevance is not of the type dict"),
-        ({"relevance": {"größe": 1.0}}, "The relevances are those of other columns"),
+        (
+            {"held_out": {"importance": {"größe": 1.0}}},
+            "The importances are those of other columns",
+        ),
         ({"task": "classification"}, "The estimator is not one of a classification"),
         ({"estimator": None}, "The estimator is not one of a regression"),
         ({"target": 3}, "target is not of the type str"),

@@ -39,7 +39,9 @@ def test_path_as_json(task, houses, capsys):
 def test_path_as_words(task, houses, capsys):
     found = result(houses, task, capsys)
     assert main(words(houses, task)) == 0
-    header, *lines = capsys.readouterr().out.splitlines()
+    table, _, times = capsys.readouterr().out.partition("\n\n  time\n")
+    header, *lines = table.splitlines()
+    assert "following the path" in times
     assert header.split()[:3] == ["lifetime", "cells", "alpha"]
     assert len(lines) == len(found["path"])
     starred = [line for line in lines if line.endswith("*")]
@@ -80,6 +82,13 @@ def test_ctrl_c_shows_the_path_so_far(task, learner, houses, capsys, monkeypatch
     assert not found["complete"]
     assert found["path"] == whole[: len(found["path"])]
     assert len(found["path"]) < len(whole)
+
+
+def test_a_sample_is_told(houses, capsys):
+    assert main(words(houses, "regression", "--max-rows", "30", "--json")) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rows"] == 30
+    assert captured.err.startswith("note: a random sample of 30 of 60 rows is used")
 
 
 def test_ctrl_c_at_once_shows_nothing(houses, capsys, monkeypatch):

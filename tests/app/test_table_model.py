@@ -5,14 +5,11 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from mondrian_kernel import MondrianKernelClassifier
+from mondrian_kernel.app.console import Progress
+from mondrian_kernel.app.measure import Measured, coverage_of
 from mondrian_kernel.app.roles import guess_task, read_targets
-from mondrian_kernel.app.table_model import (
-    Choices,
-    coverage_of,
-    fit_table,
-    held_out_scores,
-    split_rows,
-)
+from mondrian_kernel.app.table_model import Choices, fit_table, split_rows
 from mondrian_kernel.app.tables import Table, TableError
 
 RNG = np.random.default_rng(0)
@@ -32,29 +29,44 @@ def table(columns=COLUMNS):
 
 def fit(columns=COLUMNS, **options):
     options = {"target": "y", "task": "regression", "drop": ["label"], "categorical": []} | options
-    stages = []
-    trained = fit_table(table(columns), Choices(n_trees=20, **options), stage=stages.append)
-    return trained, stages
+    progress = Progress(enabled=False)
+    trained = fit_table(table(columns), Choices(n_trees=20, **options), progress)
+    return trained, list(progress.stage_seconds())
 
 
 def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
     trained, stages = fit()
-    model = trained.model
-    assert (len(trained.y_train), len(trained.y_test), model.n_rows) == (64, 16, 80)
-    assert len(stages) == 3
-    residual = trained.measured.predict(trained.X_test) - trained.y_test
+    model, measured = trained.model, trained.measured
+    y_train, y_test = measured.y_train, measured.y_test
+    assert (len(y_train), len(y_test), model.n_rows) == (64, 16, 80)
+    assert stages == ["fitting", "measuring on the rows held out", "fitting all rows"]
+    assert_array_equal(np.array(COLUMNS["y"])[measured.rows - 1], y_test)
+    predicted = measured.estimator.predict(measured.X_test)
     scores = model.held_out
     assert scores["rows"] == 16
-    assert_allclose(scores["rmse"], np.sqrt(np.mean(residual**2)))
-    plain = np.sqrt(np.mean((trained.y_test - trained.y_train.mean()) ** 2))
+    assert_allclose(scores["rmse"], np.sqrt(np.mean((predicted - y_test) ** 2)))
+    plain = np.sqrt(np.mean((y_test - y_train.mean()) ** 2))
     assert_allclose(scores["rmse_of_the_mean"], plain)
     assert_allclose(scores["r2"], 1 - (scores["rmse"] / plain) ** 2)
     assert scores["r2"] > 0.8
-    interval = trained.measured.predict_interval(trained.X_test, 0.9)
-    assert scores["coverage"] == coverage_of(interval, trained.y_test)["coverage"]
-    assert trained.measured.model_.rows.leaf.shape[0] == 64
+    interval = measured.estimator.predict_interval(measured.X_test, 0.9)
+    assert scores["coverage"] == coverage_of(interval, y_test)["coverage"]
+    sizes = [4, 3, 3, 3, 3]
+    assert_allclose(np.dot(scores["coverage_by_fifth"], sizes) / 16, scores["coverage"])
+    assert measured.estimator.model_.rows.leaf.shape[0] == 64
     assert model.estimator.model_.rows.leaf.shape[0] == 80
-    assert model.relevance["x"] == model.estimator.relevance_[0]
+
+
+def test_importance_is_the_growth_of_the_error_when_all_of_a_column_is_shuffled():
+    y = COLUMNS["kind"] == "a"
+    columns = COLUMNS | {"y": 10.0 * y + 0.01 * COLUMNS["x"]}
+    trained, _ = fit(columns)
+    importance = trained.model.held_out["importance"]
+    assert list(importance) == ["x", "kind"]
+    assert trained.model.held_out["importance_rows"] == 16
+    # Of two shuffled rows half have the other kind, and are then off by 10.
+    assert 10 * np.sqrt(0.2) < importance["kind"] < 10 * np.sqrt(0.8)
+    assert abs(importance["x"]) < 0.5
 
 
 def test_rows_set_aside_do_not_change_the_fit():
@@ -65,9 +77,10 @@ def test_rows_set_aside_do_not_change_the_fit():
     spoilt["kind"] = spoilt["kind"].astype(object)
     spoilt["kind"][test] = "c"
     again, _ = fit(spoilt)
-    assert again.measured.lifetime_ == trained.measured.lifetime_
-    assert again.measured.feature_names_in_.tolist() == trained.measured.feature_names_in_.tolist()
-    assert_array_equal(again.measured.cell_weights_, trained.measured.cell_weights_)
+    one, two = trained.measured.estimator, again.measured.estimator
+    assert two.lifetime_ == one.lifetime_
+    assert again.measured.names == trained.measured.names
+    assert_array_equal(two.cell_weights_, one.cell_weights_)
     assert again.model.held_out["rmse"] > 1e5
 
 
@@ -75,35 +88,30 @@ def test_classification():
     trained, _ = fit(target="label", task="classification", drop=["y"])
     scores = trained.model.held_out
     assert scores["accuracy"] > 0.8 > scores["accuracy_of_the_commonest"]
-    P = trained.measured.predict_proba(trained.X_test)
-    right = np.where(trained.y_test == "yes", P[:, 1], P[:, 0])
+    measured = trained.measured
+    P, y_test = measured.probability, measured.y_test
+    right = np.where(y_test == "yes", P[:, 1], P[:, 0])
     assert_allclose(scores["log_loss"], -np.mean(np.log(right)))
-    share = np.mean(trained.y_train == "yes")
-    plain = np.where(trained.y_test == "yes", share, 1 - share)
+    share = np.mean(measured.y_train == "yes")
+    plain = np.where(y_test == "yes", share, 1 - share)
     assert_allclose(scores["log_loss_of_the_frequencies"], -np.mean(np.log(plain)))
 
 
-def test_a_class_that_was_not_fitted_counts_as_wrong():
-    class Model:
-        classes_ = np.array(["a", "b"])
-
-        def predict_proba(self, X):
-            return np.full((len(X), 2), 0.5)
-
-        def predict(self, X):
-            return np.full(len(X), "a")
-
-    y = np.array(["a", "c"])
-    scores = held_out_scores("classification", Model(), np.zeros((2, 1)), y, np.array(["a", "b"]))
-    assert scores["accuracy"] == 0.5
-    assert_allclose(scores["log_loss"], -0.5 * (np.log(0.5) + np.log(np.finfo(float).eps)))
+def test_rows_of_a_class_that_was_not_fitted_are_left_out_and_counted():
+    model = MondrianKernelClassifier(1.0, 0.1, 5).fit(X, COLUMNS["label"])
+    rows, y = X[:4], COLUMNS["label"][:4].astype(object)
+    y[1] = "other"
+    measured = Measured(model, X, COLUMNS["label"], rows, y)
+    assert measured.n_unknown == 1
+    assert measured.rows.tolist() == [0, 2, 3]
+    assert measured.scores["rows"] == 3
 
 
 def test_nothing_held_out():
     trained, stages = fit(holdout=0.0)
     assert trained.model.held_out == {}
     assert trained.model.n_rows == N
-    assert len(stages) == 1
+    assert stages == ["fitting"]
 
 
 def test_a_class_that_only_rows_held_out_have_is_learnt_in_the_end():
@@ -112,8 +120,20 @@ def test_a_class_that_only_rows_held_out_have_is_learnt_in_the_end():
     label[test[0]] = "odd"
     columns = COLUMNS | {"label": label}
     trained, _ = fit(columns, target="label", task="classification", drop=["y"])
-    assert trained.measured.classes_.tolist() == ["no", "yes"]
+    assert trained.measured.estimator.classes_.tolist() == ["no", "yes"]
     assert trained.model.estimator.classes_.tolist() == ["no", "odd", "yes"]
+
+
+def test_rows_held_out_whose_classes_are_all_unknown_are_not_measured():
+    label = COLUMNS["label"].copy()
+    _, test = split_rows(N, Choices("label", "classification", [], []))
+    label[test] = "odd"
+    trained, stages = fit(
+        COLUMNS | {"label": label}, target="label", task="classification", drop=["y"]
+    )
+    assert (trained.measured, trained.model.held_out) == (None, {})
+    assert stages == ["fitting", "fitting all rows"]
+    assert trained.model.estimator.classes_.size == 3
 
 
 def test_rows_are_split_at_random():

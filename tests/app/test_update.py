@@ -67,6 +67,11 @@ def test_update_to_another_place(model, more, tmp_path, capsys):
     contents = model.read_bytes()
     assert main(["update", str(model), more, "-o", str(tmp_path / "new"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
+    assert list(result.pop("seconds")) == [
+        "reading model and table",
+        "learning",
+        "saving the model",
+    ]
     assert result == {"rows_learnt": 25, "rows": 85, "model": str(tmp_path / "new")}
     assert model.read_bytes() == contents
     assert load(tmp_path / "new").n_rows == 85

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mondrian_kernel import MondrianKernelClassifier
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks

@@ -148,6 +148,7 @@ def test_columns_of_files_that_are_read_in_other_parts(tmp_path):
         frame.iloc[5 * k : 5 * k + 5].to_parquet(tmp_path / f"part{k:02d}.parquet")
     parts = dd.read_parquet(tmp_path)
     rows, targets = parts[["a", "b"]], parts["y"]
-    assert rows.to_dask_array().numblocks[0] != targets.to_dask_array().numblocks[0]
+    if rows.to_dask_array().numblocks[0] == targets.to_dask_array().numblocks[0]:
+        pytest.skip("This version of Dask joins no files.")
     one = REGRESSOR.fit(X, y).cell_weights_
     np.testing.assert_allclose(REGRESSOR.fit(rows, targets).cell_weights_, one, atol=1e-10)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from matplotlib import rcParams
 
-from mondrian_kernel import experiments
+import experiments
 
 
 @pytest.fixture(scope="session")

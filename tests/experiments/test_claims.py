@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from mondrian_kernel.experiments import (
+from experiments import (
     cpu_error,
     kernel_and_forest,
     kernel_error,

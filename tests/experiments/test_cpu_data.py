@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mondrian_kernel import experiments
-from mondrian_kernel.experiments import cpu_data
-from mondrian_kernel.experiments.cpu_data import DataMissing, load_cpu
+import experiments
+from experiments import cpu_data
+from experiments.cpu_data import DataMissing, load_cpu
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from mondrian_kernel.experiments import NAMES
-from mondrian_kernel.experiments.runner import draw
+from experiments import NAMES
+from experiments.runner import draw
 
 FIGURES = {
     "partition": ("partition", "restriction"),

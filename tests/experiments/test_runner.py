@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from mondrian_kernel import experiments
-from mondrian_kernel.experiments import kernel_error, width_search
+import experiments
+from experiments import kernel_error, width_search
 
 
 def test_unknown_names_are_refused_before_anything_is_written(tmp_path):

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from mondrian_kernel.experiments import cpu_error
-from mondrian_kernel.experiments.cpu_data import stand_in
-from mondrian_kernel.experiments.schemes import SCHEMES, columns_of_first, make_features, sizes
+from experiments import cpu_error
+from experiments.cpu_data import stand_in
+from experiments.schemes import SCHEMES, columns_of_first, make_features, sizes
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mondrian_kernel.experiments.width_search import search, time_to
+from experiments.width_search import search, time_to
 
 
 def powers(trace):

@@ -15,19 +15,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from hostile.attacks import CLASSES, NUMBERS, PARAMETERS, ROWS, SAME, SANE, WEIGHTS
-from hostile.subjects import KIND, NEW, VERBS, WEIGHT, Path, X, Y, learn, make, seen
+from hostile.subjects import KIND, NEW, VERBS, WEIGHT, Box, Path, X, Y, learn, make, seen
 
 ACCEPTED, REFUSED = "accepted", "refused"
 CLEAR = {"ValueError", "TypeError", "InvalidParameterError", "NotFittedError", "DuplicateError"}
-TARGETS = {"numbers": NUMBERS, "classes": CLASSES, "rows": {}}
+TARGETS = {"numbers": NUMBERS, "classes": CLASSES, "rows": {}, "tables": {}, "boxes": {}}
 SIZES = {"n_estimators", "n_grids", "n_components", "n_lifetimes", "passes"}
 
 
 class Attack(NamedTuple):
-    """An attack on a method of a subject: ``run()`` returns the outcome or raises a fault."""
+    """An attack on a subject: ``run()`` returns the outcome or raises a fault."""
 
     name: str
-    method: str
     what: str
     run: Callable[[], str]
 
@@ -161,14 +160,18 @@ def argument_attacks(name, verb):
     tables = {"X": ROWS, "y": TARGETS[KIND[name]]}
     if "sample_weight" in signature(learner).parameters:
         tables["sample_weight"] = WEIGHTS
-    # Paths have no state, and Dask is slow.
-    states = [False] if isinstance(model, Path) else [True] if "Dask" in name else [False, True]
+    # Paths have no state; Dask and learning of widths are slow.
+    states = [False, True]
+    if isinstance(model, Path | Box) or "default" in name:
+        states = [False]
+    elif "Dask" in name:
+        states = [True]
     for argument, table in tables.items():
         for kind, (change, outcome) in table.items():
             for fitted in states:
                 what = f"{argument}: {kind}, {'fitted' if fitted else 'fresh'}"
                 run = partial(attack_argument, name, verb, argument, change, outcome, fitted=fitted)
-                yield Attack(name, verb, what, run)
+                yield Attack(name, what, run)
 
 
 def parameter_attacks(name, verb):
@@ -179,23 +182,23 @@ def parameter_attacks(name, verb):
                 parameter in SIZES and isinstance(value, int) and (value is True or value > 999)
             ):
                 what = f"{parameter}={value!r}"
-                yield Attack(
-                    name, verb, what, partial(attack_parameter, name, verb, parameter, value)
-                )
+                run = partial(attack_parameter, name, verb, parameter, value)
+                yield Attack(name, what, run)
 
 
 def new_row_attacks(name):
     """Yield the attacks on the rows to predict."""
     for kind, (change, outcome) in ROWS.items():
-        yield Attack(name, "predict", kind, partial(attack_new_rows, name, change, outcome))
+        yield Attack(name, kind, partial(attack_new_rows, name, change, outcome))
 
 
-def groups():
-    """Yield the name and the attacks of all groups."""
+def argument_groups():
+    """Yield the name and the attacks on the methods of all subjects."""
     for name, verb in VERBS:
-        yield f"{name} {verb} arguments", argument_attacks(name, verb)
-        if "Dask" not in name:
+        if KIND[name] != "boxes":
+            yield f"{name} {verb} arguments", argument_attacks(name, verb)
+        if not {"Dask", "default"} & {*name.split()}:
             yield f"{name} {verb} parameters", parameter_attacks(name, verb)
     for name in KIND:
-        if name != "loss path" and "Dask" not in name:
+        if name not in ("loss path", "partition") and not {"Dask", "default"} & {*name.split()}:
             yield f"{name} predict", new_row_attacks(name)

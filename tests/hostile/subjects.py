@@ -22,6 +22,8 @@ Y = {
     "numbers": np.round(64 * np.sin(2 * X[:, 0])) / 64 + X[:, 1],
     "classes": (X[:, 0] * X[:, 1] > 0).astype(int),
     "rows": None,
+    "tables": None,
+    "boxes": None,
 }
 WEIGHT = np.round(8 * RNG.uniform(1, 2, size=N)) / 8
 
@@ -54,6 +56,21 @@ class Path(BaseEstimator):
         return hasattr(self, "path_")
 
 
+class Box(BaseEstimator):
+    """A partition of a box as an estimator, for its parameters; rows are not used."""
+
+    def __init__(self, lower, upper, lifetime=0.1, random_state=0):
+        self.lower, self.upper, self.lifetime = lower, upper, lifetime
+        self.random_state = random_state
+
+    def fit(self, X):
+        self.partition_ = mk.MondrianPartition.sample(**self.get_params())
+        return self
+
+    def transform(self, X):
+        return self.partition_.locate(self.partition_.upper[:1])
+
+
 def path(function, **options):
     return lambda: Path(function, n_estimators=3, random_state=0, **options)
 
@@ -66,6 +83,7 @@ LIFETIMES = np.array([0.3, 0.8])
 MAKE = {
     "numbers": {
         "regressor": estimator(mk.MondrianKernelRegressor, 1.0, 0.1, 5),
+        "default regressor": estimator(mk.MondrianKernelRegressor, n_estimators=3),
         "forest regressor": estimator(mk.MondrianForestRegressor, 1.0, 0.1, 5),
         "ridge path": path(mk.lifetime_path, lifetimes=LIFETIMES),
         "evidence path": path(
@@ -77,6 +95,7 @@ MAKE = {
     },
     "classes": {
         "classifier": estimator(mk.MondrianKernelClassifier, 1.0, 0.1, 5),
+        "default classifier": estimator(mk.MondrianKernelClassifier, n_estimators=3),
         "hinge": estimator(mk.MondrianKernelClassifier, 1.0, 0.1, 5, loss="hinge"),
         "forest classifier": estimator(mk.MondrianForestClassifier, 1.0, 0.1, 5),
         "loss path": path(mk.lifetime_path, loss="log_loss", lifetimes=LIFETIMES, alphas=[0.1]),
@@ -92,6 +111,8 @@ MAKE = {
         "binning": estimator(mk.RandomBinningFeatures, 1.0, 5),
         "Dask features": estimator(on_dask.DaskMondrianFeatures, 1.0, 5),
     },
+    "tables": {"encoder": mk.TableEncoder},
+    "boxes": {"partition": lambda: Box([-9.0] * 3, [9.0] * 3)},
 }
 KIND = {name: kind for kind, makers in MAKE.items() for name in makers}
 VERBS = [
@@ -117,7 +138,7 @@ def on_blocks(value):
 
 def learn(name, model, verb, rows, y, weight=None):
     """Call ``fit`` or ``partial_fit`` in the way of the estimator."""
-    given = [rows] if KIND[name] == "rows" else [rows, y]
+    given = [rows, y] if KIND[name] in ("numbers", "classes") else [rows]
     options = {} if weight is None else {"sample_weight": weight}
     if KIND[name] == "classes" and verb == "partial_fit":
         options["classes"] = np.unique(Y["classes"] if y is None else labels_of(y))
@@ -139,7 +160,7 @@ def labels_of(y):
 
 def seen(name, model, new):
     """Return everything that a fitted model says about new rows, as arrays."""
-    if KIND[name] == "rows":
+    if hasattr(model, "transform"):
         Phi = model.transform(new)
         return [Phi.toarray() if sparse.issparse(Phi) else Phi]
     found = [model.predict(new)]

@@ -2,32 +2,31 @@
 
 import numpy as np
 
-from mondrian_kernel._linear import newton
+from mondrian_kernel._linear import minimise as module
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
 
 LOSSES = ("squared", "log_loss", "hinge")
 
 
-def features(n_rows=60, n_slots=5, per_slot=6, with_values=False, seed=0):
-    """Return cells, values or None, the number of cells, and Φ as a dense matrix."""
+def features(n_rows=60, n_slots=5, per_slot=6, seed=0):
+    """Return cells, their number, and Φ as a dense matrix."""
     rng = np.random.default_rng(seed)
     local = rng.integers(per_slot, size=(n_rows, n_slots))
     cells = (local + per_slot * np.arange(n_slots)).astype(np.int32)
-    values = rng.uniform(0.2, 1.0, cells.shape) / np.sqrt(n_slots) if with_values else None
     Phi = np.zeros((n_rows, n_slots * per_slot))
-    np.put_along_axis(Phi, cells, n_slots**-0.5 if values is None else values, axis=1)
-    return cells, values, Phi.shape[1], Phi
+    np.put_along_axis(Phi, cells, n_slots**-0.5, axis=1)
+    return cells, Phi.shape[1], Phi
 
 
-def rows_of(cells, values, n_cells, n_jobs=None):
+def rows_of(cells, n_cells, n_jobs=None):
     """Return the operator of rows that losses take."""
-    return CellOperator(cells, n_cells, values=values, centre=False, n_jobs=n_jobs)
+    return CellOperator(cells, n_cells, centre=False, n_jobs=n_jobs)
 
 
-def minimise(cells, values, n_cells, Y, loss, alpha, n_jobs=None, **options):
-    """Minimise a loss over features given by their cells and values."""
-    return newton.minimise(rows_of(cells, values, n_cells, n_jobs), Y, loss, alpha, **options)
+def minimise(cells, n_cells, Y, loss, alpha, n_jobs=None, **options):
+    """Minimise a loss over features given by their cells."""
+    return module.minimise(rows_of(cells, n_cells, n_jobs), Y, loss, alpha, **options)
 
 
 def targets(Phi, loss, n_classes, seed=1):

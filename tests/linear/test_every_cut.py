@@ -7,11 +7,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from mondrian_kernel._linear import every_cut as module
-from mondrian_kernel._linear.cut_factor import coef_after
-from mondrian_kernel._linear.cut_update import row_tree
-from mondrian_kernel._linear.every_cut import EveryCut, HeldOut, every_cut
+from mondrian_kernel._linear.every_cut import EveryCut, row_tree
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.sequence import CutSequence, cut_sequence
+from mondrian_kernel._trees.trees import CutSequence, cut_sequence
 
 RTOL = 1e-8
 
@@ -21,7 +19,7 @@ PRIMAL, BOTH, DUAL = (80, 4, 1.0), (50, 8, 2.5), (20, 25, 3.0)
 
 def problem(
     shape: tuple[int, int, float], seed: int
-) -> tuple[CutSequence, np.ndarray, HeldOut, np.ndarray]:
+) -> tuple[CutSequence, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     n, m, lifetime = shape
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 3))
@@ -31,10 +29,8 @@ def problem(
     sequence = cut_sequence(*growth.freeze())
     new = rng.uniform(-0.3, 1.3, size=(15, 3))
     new[0] = X[5]
-    cells, decay = sequence.new_rows(new)
     y = rng.standard_normal(n) + X[:, 0]
-    held_out = HeldOut(cells, rng.standard_normal(15), tuple(decay))
-    return sequence, y - y.mean(), held_out, new
+    return sequence, y - y.mean(), (new, rng.standard_normal(15))
 
 
 def features(sequence: CutSequence, cuts: int) -> np.ndarray:
@@ -62,8 +58,11 @@ def ridge(Phi: np.ndarray, y: np.ndarray, alpha: float) -> np.ndarray:
     return np.linalg.solve(Phi.T @ Phi + alpha * np.eye(Phi.shape[1]), Phi.T @ y)
 
 
-def run(sequence: CutSequence, y: np.ndarray, alpha: float, **options) -> EveryCut:
-    return every_cut(sequence.cells, sequence.splits, y, alpha, times=sequence.times, **options)
+def run(sequence: CutSequence, y: np.ndarray, alpha: float, held_out=None, **options) -> EveryCut:
+    cuts = EveryCut(sequence, y, alpha, held_out)
+    complete = cuts.run(**options)
+    assert complete == (cuts.done == sequence.splits.size)
+    return cuts
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,9 +72,8 @@ def run(sequence: CutSequence, y: np.ndarray, alpha: float, **options) -> EveryC
     [(PRIMAL, {"primal"}), (BOTH, {"primal", "dual"}), (DUAL, {"dual"})],
 )
 def test_equals_refitting_after_every_cut(shape, solvers, alpha, seed):
-    sequence, y, held_out, new = problem(shape, seed)
-    result = run(sequence, y, alpha, validation=held_out, block=7)
-    assert result.complete
+    sequence, y, held_out = problem(shape, seed)
+    result = run(sequence, y, alpha, held_out=held_out, block=7)
     assert set(result.solver) == solvers
     assert result.train_error.size == sequence.splits.size + 1 > 10
     n = y.size
@@ -85,16 +83,17 @@ def test_equals_refitting_after_every_cut(shape, solvers, alpha, seed):
         r = y - Phi @ w
         C = Phi @ Phi.T + alpha * np.eye(n)
         h = 1.0 - alpha * np.linalg.inv(C).diagonal()
-        predicted = new_features(sequence, new, cuts) @ w
+        predicted = new_features(sequence, held_out[0], cuts) @ w
         expected = {
             "n_cells": Phi.shape[1],
             "train_error": np.mean(r**2),
             "loo_error": np.mean((r / (1 - h)) ** 2),
-            "validation_error": np.mean((held_out.y - predicted) ** 2),
+            "held_out_error": np.mean((held_out[1] - predicted) ** 2),
             "log_det": np.linalg.slogdet(C)[1],
             "misfit": y @ np.linalg.solve(C, y),
-            "log_marginal_likelihood": multivariate_normal(np.zeros(n), C).logpdf(y),
         }
+        paper = multivariate_normal(np.zeros(n), C).logpdf(y)
+        np.testing.assert_allclose(result.evidences[1][cuts], paper, rtol=RTOL)
         for name, value in expected.items():
             found = getattr(result, name)[cuts]
             np.testing.assert_allclose(found, value, rtol=RTOL, err_msg=f"{name}, {cuts} cuts")
@@ -104,16 +103,16 @@ def test_equals_refitting_after_every_cut(shape, solvers, alpha, seed):
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL])
 def test_block_size_does_not_matter(shape):
-    sequence, y, held_out, _ = problem(shape, 5)
-    one, auto = (run(sequence, y, 0.01, validation=held_out, block=b) for b in (1, None))
-    for name in ("train_error", "loo_error", "validation_error", "log_det", "misfit"):
+    sequence, y, held_out = problem(shape, 5)
+    one, auto = (run(sequence, y, 0.01, held_out=held_out, block=b) for b in (1, None))
+    for name in ("train_error", "loo_error", "held_out_error", "log_det", "misfit"):
         np.testing.assert_allclose(getattr(one, name), getattr(auto, name), rtol=RTOL)
-    assert one.n_factorizations == sequence.splits.size > auto.n_factorizations
+    assert len(one.solver) == sequence.splits.size > len(auto.solver)
 
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL])
 def test_leave_one_out_leaves_one_out(shape):
-    sequence, y, _, _ = problem(shape, 1)
+    sequence, y, _ = problem(shape, 1)
     result = run(sequence, y, 0.05)
     for cuts in range(0, sequence.splits.size + 1, 9):
         Phi = features(sequence, cuts)
@@ -125,7 +124,7 @@ def test_leave_one_out_leaves_one_out(shape):
 
 
 def test_evidence_with_the_signal_variance_profiled_out_is_the_maximum():
-    sequence, y, _, _ = problem(BOTH, 2)
+    sequence, y, _ = problem(BOTH, 2)
     result = run(sequence, y, 0.1)
     n = y.size
     for cuts in (0, 10, sequence.splits.size):
@@ -134,13 +133,11 @@ def test_evidence_with_the_signal_variance_profiled_out_is_the_maximum():
         scale = result.misfit[cuts] / n
         at_best = [multivariate_normal(np.zeros(n), s * scale * C).logpdf(y) for s in (0.9, 1, 1.1)]
         assert at_best[1] > max(at_best[0], at_best[2])
-        np.testing.assert_allclose(
-            result.log_marginal_likelihood_profiled[cuts], at_best[1], rtol=RTOL
-        )
+        np.testing.assert_allclose(result.evidences[0][cuts], at_best[1], rtol=RTOL)
 
 
 def test_evidence_of_the_paper_in_terms_of_weights():
-    sequence, y, _, _ = problem(PRIMAL, 3)
+    sequence, y, _ = problem(PRIMAL, 3)
     alpha = 0.2
     result = run(sequence, y, alpha)
     n, n_cells = y.size, result.n_cells
@@ -151,21 +148,13 @@ def test_evidence_of_the_paper_in_terms_of_weights():
         - log_det_A / 2
         - (n * np.log(2 * np.pi) + (n - n_cells) * np.log(alpha)) / 2
     )
-    np.testing.assert_allclose(result.log_marginal_likelihood, paper, rtol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [PRIMAL, BOTH, DUAL])
-def test_coef_after_any_cut(shape):
-    sequence, y, _, _ = problem(shape, 4)
-    for cuts in (0, 1, sequence.splits.size // 2, sequence.splits.size):
-        w = coef_after(sequence.cells, sequence.splits, y, 0.1, cuts)
-        np.testing.assert_allclose(w, ridge(features(sequence, cuts), y, 0.1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(result.evidences[1], paper, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL])
 def test_interrupt_leaves_a_correct_prefix(shape):
-    sequence, y, held_out, _ = problem(shape, 0)
-    whole = run(sequence, y, 0.01, validation=held_out)
+    sequence, y, held_out = problem(shape, 0)
+    whole = run(sequence, y, 0.01, held_out=held_out)
     seen = []
 
     def stop(done, total, info):
@@ -173,12 +162,12 @@ def test_interrupt_leaves_a_correct_prefix(shape):
         if done >= 14:
             raise KeyboardInterrupt
 
-    part = run(sequence, y, 0.01, validation=held_out, block=7, callback=stop)
+    part = run(sequence, y, 0.01, held_out=held_out, block=7, callback=stop)
     m = sequence.cells.shape[1]
     assert seen == [(d, sequence.splits.size, m + d) for d in (7, 14)]
-    assert not part.complete
+    assert part.done == 14
     assert part.train_error.size == 15
-    for name in ("train_error", "loo_error", "validation_error", "log_det", "misfit"):
+    for name in ("train_error", "loo_error", "held_out_error", "log_det", "misfit"):
         np.testing.assert_allclose(getattr(part, name), getattr(whole, name)[:15], rtol=RTOL)
     w = ridge(features(sequence, 14), y, 0.01)
     np.testing.assert_allclose(part.coef, w, rtol=1e-7, atol=1e-9)
@@ -188,17 +177,17 @@ def test_an_interrupt_before_the_first_block_leaves_the_state_before_any_cut(mon
     def interrupt(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.CutSweep, "begin", interrupt)
-    sequence, y, _, _ = problem(PRIMAL, 0)
+    monkeypatch.setattr(EveryCut, "begin", interrupt)
+    sequence, y, _ = problem(PRIMAL, 0)
     result = run(sequence, y, 0.01)
-    assert not result.complete
+    assert result.done == 0
     assert result.train_error.size == 1
     np.testing.assert_allclose(result.train_error[0], np.mean(y**2))
 
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL])
 def test_a_block_that_drifts_is_repeated_with_fewer_cuts(shape, monkeypatch):
-    sequence, y, _, _ = problem(shape, 0)
+    sequence, y, _ = problem(shape, 0)
     whole = run(sequence, y, 0.01)
     exact = module.cut_block
 
@@ -217,41 +206,28 @@ def test_a_block_that_drifts_is_repeated_with_fewer_cuts(shape, monkeypatch):
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL])
 def test_leverages_that_drift_are_computed_afresh(shape, monkeypatch):
-    sequence, y, _, _ = problem(shape, 0)
+    sequence, y, _ = problem(shape, 0)
     whole = run(sequence, y, 0.01)
-    exact = module.CutSweep._try
+    exact = EveryCut._try
 
     def spoilt(self, k):
         kept = exact(self, k)
         self.slack *= 1 + 1e-5
         return kept
 
-    monkeypatch.setattr(module.CutSweep, "_try", spoilt)
+    monkeypatch.setattr(EveryCut, "_try", spoilt)
     result = run(sequence, y, 0.01, block=8)
-    assert result.n_repeats == result.n_factorizations - 1
+    assert result.n_repeats == len(result.solver) - 1
     np.testing.assert_allclose(result.loo_error, whole.loo_error, rtol=RTOL)
 
 
 def test_no_cuts_and_no_signal():
-    cells = np.tile(np.arange(3, dtype=np.int32), (6, 1))
-    result = every_cut(cells, np.empty(0, np.int32), np.zeros(6), 0.1)
-    assert result.complete
+    growth = Growth(np.ones((6, 1)), 3, 0)
+    growth.advance(1.0)
+    result = run(cut_sequence(*growth.freeze()), np.zeros(6), 0.1)
     np.testing.assert_array_equal(result.train_error, [0.0])
     np.testing.assert_array_equal(result.coef, np.zeros(3))
-    assert result.log_marginal_likelihood_profiled[0] == np.inf
-
-
-def test_fading_rows_need_times():
-    sequence, y, held_out, _ = problem(PRIMAL, 0)
-    with pytest.raises(ValueError, match="pass times"):
-        every_cut(sequence.cells, sequence.splits, y, 0.1, validation=held_out)
-
-
-def test_validation_without_fading_uses_whole_features():
-    sequence, y, _, _ = problem(PRIMAL, 0)
-    itself = HeldOut(sequence.cells, y)
-    result = every_cut(sequence.cells, sequence.splits, y, 0.1, validation=itself)
-    np.testing.assert_allclose(result.validation_error, result.train_error, rtol=RTOL)
+    assert result.evidences[0][0] > 1000  # a signal of no variance explains all
 
 
 @pytest.mark.parametrize("shape", [PRIMAL, DUAL, (1, 2, 1.0)])

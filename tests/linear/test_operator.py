@@ -7,7 +7,7 @@ from scipy import sparse
 
 from linear.sparse_problem import features, rows_of
 from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.operator import Operator, SparseRows
+from mondrian_kernel._linear.operator import Operator, SparseOperator, gather_cells, scatter_cells
 from ridge_problem import random_problem
 
 rng = np.random.default_rng(1)
@@ -129,71 +129,47 @@ def test_dense_blocks(problem, centre, with_values):
     fine = problem.design(centre).level(2)
     Phi = problem.Phi()
     if with_values:
-        values = rng.uniform(0.2, 0.4, size=fine.rows.cells.shape)
-        options = {"sample_weight": problem.weight, "centre": centre}
-        fine = CellOperator(fine.rows.cells, 24, values=values, **options)
-        np.put_along_axis(Phi, fine.rows.cells, values, axis=1)
+        Phi *= rng.uniform(0.2, 0.4, size=Phi.shape)
+        fine = SparseOperator(sparse.csr_matrix(Phi), fine.sample_weight, centre, None)
     root, some = fine.root_weight[:, None], np.array([3, 17, 4])
     H = centring(problem, centre)
     new = sparse.csr_matrix(np.where(rng.random((5, 24)) < 0.3, 0.5, 0.0))
-    for kind in (CellOperator, Operator):
+    for kind in (type(fine), Operator):
         assert_allclose(kind.dense_features(fine), H @ (root * Phi), atol=1e-13)
         K = (root * Phi) @ (root * Phi).T
         assert_allclose(kind.kernel_matrix(fine), H @ K @ H, atol=1e-12)
         assert_allclose(kind.kernel_columns(fine, some), K[:, some], atol=1e-13)
         assert_allclose(kind.kernel_with(fine, new), root * Phi @ new.toarray().T, atol=1e-13)
-        assert_allclose(kind.features(fine, some).toarray(), Phi[some], atol=1e-15)
+        assert_allclose(fine.features(some).toarray(), Phi[some], atol=1e-15)
         whole = fine.features(np.arange(30))
         assert_allclose(kind.kernel_with(fine, whole), root * Phi @ Phi.T, atol=1e-13)
     part = fine.take(some)
     assert_allclose(part.gather(np.eye(24)), Phi[some], atol=1e-15)
+    V = rng.normal(size=(30, 2))
+    assert_allclose(fine.scatter(V), Phi.T @ V, atol=1e-13)
+    assert_allclose(fine.gram(V), H @ K @ H @ V, atol=1e-12)
     assert_array_equal(part.sample_weight, fine.sample_weight[some])
 
 
-def test_products_without_an_operator():
-    cells, values, n_cells, Phi = features(with_values=True)
-    W = rng.normal(size=(n_cells, 2))
-    assert_allclose(SparseRows.of(cells, values).gather(W, 3), Phi @ W, atol=1e-13)
-
-
 @pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize("with_values", [False, True])
-def test_products_with_values(with_values, n_outputs):
-    cells, values, n_cells, Phi = features(with_values=with_values)
-    design = rows_of(cells, values, n_cells)
+def test_products_without_an_operator(n_outputs):
+    cells, n_cells, Phi = features()
     rng = np.random.default_rng(0)
     W, R = rng.normal(size=(n_cells, n_outputs)), rng.normal(size=(len(cells), n_outputs))
-    assert_allclose(design.gather(W), Phi @ W, atol=1e-13)
-    assert_allclose(design.scatter(R), Phi.T @ R, atol=1e-13)
-    assert_allclose(design.gram(R), Phi @ (Phi.T @ R), atol=1e-13)
-    assert_allclose(design.rows.gather(W), Phi @ W, atol=1e-13)
-    assert_allclose(design.rows.scatter(R, n_cells), Phi.T @ R, atol=1e-13)
-    assert_allclose(design.rows.square, (Phi**2).sum(axis=1), atol=1e-13)
-
-
-@pytest.mark.parametrize("with_values", [False, True])
-def test_threads_change_nothing_for_values(with_values):
-    cells, values, n_cells, _ = features(n_slots=11, with_values=with_values)
-    V = np.random.default_rng(0).normal(size=(len(cells), 2))
-    one, three = (rows_of(cells, values, n_cells, n_jobs) for n_jobs in (1, 3))
-    assert_array_equal(one.gram(V), three.gram(V))
-    W = one.scatter(V)
-    assert_array_equal(one.gather(W), three.gather(W))
+    assert_allclose(gather_cells(cells, W, 3), Phi @ W, atol=1e-13)
+    assert_allclose(scatter_cells(cells, R, n_cells), Phi.T @ R, atol=1e-13)
 
 
 def test_cells_may_be_numbered_in_any_order():
-    cells, _, n_cells, Phi = features()
+    cells, n_cells, Phi = features()
     shuffled = np.random.default_rng(3).permutation(n_cells).astype(np.int32)
     V = np.ones((len(cells), 1))
-    assert_allclose(rows_of(shuffled[cells], None, n_cells).gram(V), Phi @ (Phi.T @ V))
+    assert_allclose(rows_of(shuffled[cells], n_cells).gram(V), Phi @ (Phi.T @ V))
 
 
 def test_bad_cells_are_refused():
     cells = np.array([[0, 1], [1, 2]], np.int32)
-    for values in (None, np.ones((2, 2))):
-        with pytest.raises(ValueError, match="Two trees share a cell"):
-            rows_of(cells, values, 3).gram(np.ones((2, 1)))
+    with pytest.raises(ValueError, match="Two trees share a cell"):
+        rows_of(cells, 3).gram(np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"outside \[0, 2\)"):
-        rows_of(cells, None, 2)
-    with pytest.raises(ValueError, match="differ"):
-        rows_of(cells, np.ones((2, 3)), 3)
+        rows_of(cells, 2)

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-import mondrian_kernel._linear.variance as module
-from mondrian_kernel._linear.ridge import solve
+import mondrian_kernel._linear.ridge as module
+from mondrian_kernel._linear.ridge import PredictiveVariance, solve
 from mondrian_kernel._linear.scores import centred_targets, signal_variance
-from mondrian_kernel._linear.variance import PredictiveVariance
 from ridge_problem import random_problem
 
 PROBLEMS = {

@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.testing import assert_allclose
+from sklearn.metrics.pairwise import laplacian_kernel
 
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model import levels_fit
@@ -19,7 +20,7 @@ LIFETIMES = np.array([1.0, 3.0, 9.0])
 def operator(weight=WEIGHT, n_trees=20):
     trees, leaf = grow_trees(X, 9.0, n_trees, 0, None, 1)
     levels = Levels.of(trees, LIFETIMES, np.ones(3))
-    return LevelOperator(trees, leaf, levels, weight, centre=False), levels, leaf
+    return LevelOperator(trees, leaf, levels, weight, X, centre=False), levels, leaf
 
 
 def dense_kernel(levels, leaf, v):
@@ -74,6 +75,38 @@ def test_solutions_without_rows_held_out(monkeypatch):
     dual = solve_levels(made, Y, root, np.repeat(v[:, None], 2, axis=1))
     A = dense_kernel(levels, leaf, v) + np.diag(1 / WEIGHT)
     assert_allclose(dual, np.linalg.solve(A, Y), atol=1e-3)
+
+
+def test_wide_features_are_those_of_the_widest_kernel():
+    """With as many landmarks as rows the approximation is the kernel, up to its jitter."""
+    made, *_ = operator()
+    K = laplacian_kernel(X, gamma=LIFETIMES[0])
+    B = made.wide_features
+    assert B.shape == (120, 120)
+    assert_allclose(B @ B.T, K, atol=1e-3)
+
+
+def test_wide_cells_with_many_rows_take_few_steps(monkeypatch):
+    """The preconditioner saves steps, and changes no solution."""
+    draw = np.random.default_rng(0)
+    rows = draw.uniform(size=(3000, 2))
+    trees, leaf = grow_trees(rows, 9.0, 40, 0, None, 1)
+    levels = Levels.of(trees, LIFETIMES, np.ones(3))
+    v, root = np.array([[5.0], [0.2], [0.1]]), np.sqrt(draw.uniform(0, 2, size=(3000, 1)))
+    y = np.sin(6 * rows[:, :1]) + 0.1 * draw.normal(size=(3000, 1))
+    steps, found = [], []
+    for without in (levels_fit._without_widest, lambda *_: np.copy):
+        monkeypatch.setattr(levels_fit, "_without_widest", without)
+        made = LevelOperator(trees, leaf, levels, np.ones(3000), rows, centre=False)
+        count, original = [], made.products
+        made.products = lambda *a, c=count, f=original: c.append(1) or f(*a)
+        dual = solve_levels(made, y, root, v)
+        residual = root * (y - original(dual, v)) - dual / root
+        assert np.linalg.norm(residual) < 1.5e-2 * np.linalg.norm(root * y)
+        steps.append(len(count))
+        found.append(original(dual, v))
+    assert steps[0] < 0.8 * steps[1]
+    assert_allclose(found[0], found[1], atol=0.1)
 
 
 def test_noise_is_recovered():

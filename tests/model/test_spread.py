@@ -1,11 +1,13 @@
 """Local error bars: quantiles, coverage and scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._model.spread import Spread, _upper_quantile, range_of
+from mondrian_kernel._model.spread import Spread, range_of, upper_quantile
 
 rng = np.random.default_rng(0)
 
@@ -25,12 +27,11 @@ def model():
 
 
 def test_upper_quantile_is_that_of_conformal_prediction():
-    errors = rng.normal(size=(99, 2))
+    errors = rng.normal(size=(95, 2))
     for share in (0.5, 0.9, 0.95):
-        rank = int(np.ceil(share * 100)) - 1
-        assert_array_equal(
-            _upper_quantile(errors, np.ones(99), share), np.sort(errors, axis=0)[rank]
-        )
+        rank = int(np.ceil(share * 96)) - 1
+        found = upper_quantile(errors, np.ones(95), share)
+        assert_array_equal(found, np.sort(errors, axis=0)[rank])
 
 
 def test_weights_are_repetitions_in_quantiles():
@@ -38,14 +39,37 @@ def test_weights_are_repetitions_in_quantiles():
     repeated = np.repeat(errors, weight, axis=0)
     for share in (0.1, 0.5, 0.9):
         assert_array_equal(
-            _upper_quantile(errors, weight.astype(float), share),
-            _upper_quantile(repeated, np.ones(len(repeated)), share),
+            upper_quantile(errors, weight.astype(float), share),
+            upper_quantile(repeated, np.ones(len(repeated)), share),
         )
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+def test_shares_are_equal_weights_in_quantiles(share):
+    errors = rng.normal(size=(40, 2))
+    expected = upper_quantile(errors, np.ones(40), share)
+    assert_allclose(upper_quantile(errors, np.full(40, 1 / 40), share), expected)
+
+
+def test_weights_are_repetitions_in_the_deviation():
+    errors, weight = rng.normal(size=(40, 2)), rng.integers(1, 5, size=40)
+    spread = replace(Spread.normal(2), errors=errors, weight=weight.astype(float))
+    repeated = np.repeat(errors, weight, axis=0)
+    assert_allclose(spread.unit_deviation, np.sqrt((repeated**2).mean(axis=0)))
+
+
+@pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (1.0, 0.1)])
+def test_the_errors_of_a_fit_have_the_weights_of_their_rows(lifetime, alpha):
+    X, y, _ = noisy(100, 0)
+    weight = rng.uniform(1, 3, size=100)
+    model = MondrianKernelRegressor(lifetime, alpha, 10, random_state=0).fit(X, y, weight)
+    found = np.sort(model.model_.spread.weight)
+    assert_allclose(found / found.mean(), np.sort(weight) / weight.mean())
 
 
 def test_quantiles_beyond_the_rows_are_larger_than_all_errors():
     errors = rng.normal(size=(30, 1))
-    assert _upper_quantile(errors, np.ones(30), 0.999)[0] > errors.max()
+    assert upper_quantile(errors, np.ones(30), 0.999)[0] > errors.max()
 
 
 def test_quantiles_do_not_cross(model):

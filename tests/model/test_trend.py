@@ -1,6 +1,6 @@
 """The trend: kernel ridge regression on landmarks, against literal formulas."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -18,14 +18,18 @@ X = rng.normal(size=(200, 3))
 Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(200, 2))
 NEW = rng.normal(size=(20, 3))
 METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
-NONE = np.empty(0)
+NONE, ONE, FREE = np.empty(0), np.ones(3), np.full(2, np.inf)
+ENDS = np.array([[-np.inf] * 3, [np.inf] * 3])
 
 
 def blank(smooth, landmarks=X):
     shape = (landmarks.shape[0], 2)
     if smooth:
-        return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE)
-    return Trend(landmarks, np.zeros(shape), np.zeros(2), 1.0, METRIC.lifetimes, METRIC.shares)
+        return Trend(
+            ENDS, ONE, landmarks, np.zeros(shape), np.zeros(2), 1.5, NONE, NONE, -FREE, FREE
+        )
+    widths = METRIC.lifetimes, METRIC.shares
+    return Trend(ENDS, ONE, landmarks, np.zeros(shape), np.zeros(2), 1.0, *widths, -FREE, FREE)
 
 
 def test_kernels():
@@ -70,7 +74,7 @@ def test_error_from_sums_is_the_error_of_predictions():
 def test_fit_trend_holds_rows_out():
     """The columns of the second result are the fits without each fold, at the same penalty."""
     folds = draw_folds(200, 1)
-    trend, at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, seed=1)
+    (trend, *_), at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, [ONE], seed=1)
     assert_allclose(at_rows[:, 0], trend(X))
     changed = Y.copy()
     changed[folds.of_row == 3] += 100.0  # not seen by the fit without fold 3, at the same penalty
@@ -86,16 +90,45 @@ def test_fit_trend_holds_rows_out():
 
 def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
     y = np.sin(X[:, :1]) * np.cos(X[:, 1:2])
-    trend, _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    (trend, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
     exact = KernelRidge(alpha=1e-3, kernel="laplacian", gamma=0.4).fit(X, y - y.mean())
     truth = np.sin(NEW[:, :1]) * np.cos(NEW[:, 1:2])
     ours = np.mean((trend(NEW) - truth) ** 2)
     assert ours < np.mean((exact.predict(NEW) + y.mean() - truth) ** 2)
 
 
-@pytest.mark.parametrize("name", ["landmarks", "coef", "intercept", "lifetimes", "shares"])
+def test_trend_stays_within_its_range_on_the_fitted_rows():
+    """Also where there are no rows, of which a close fit says nothing."""
+    y = X[:, :1] ** 3
+    (trend, *_), at_rows = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    far = 20.0 * rng.normal(size=(1000, 3))
+    low, high = at_rows[:, 0].min(), at_rows[:, 0].max()
+    margin = 0.1 * (high - low)
+    assert trend(far).min() >= low - margin - 1e-9
+    assert trend(far).max() <= high + margin + 1e-9
+    free = replace(trend, low=-FREE[:1], high=FREE[:1])
+    assert_allclose(free(X), trend(X))
+    doubled = trend.rescaled(np.array([2.0]), np.array([3.0]))
+    assert_allclose(doubled(far), 2.0 * trend(far) + 3.0)
+
+
+def test_columns_as_alike_as_the_function_wants():
+    """The factors that undo a wrong scale are chosen, and predictions know of them."""
+    y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
+    wrong = np.array([10.0, 0.1, 1.0])
+    rows, factors = X * wrong, [ONE, 1 / wrong]
+    (trend, *_), at_rows = fit_trend(
+        rows, y, np.ones(200), draw_folds(200, 0), METRIC, factors, seed=0
+    )
+    assert_allclose(trend.factor, 1 / wrong)
+    (alone, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    assert_allclose(trend(NEW * wrong), alone(NEW), atol=1e-6)
+    assert_allclose(at_rows[:, 0], alone(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Trend) if field.name != "width"])
 def test_impossible_trends_are_refused(name):
-    trend, _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, seed=0)
+    (trend, *_), _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
     trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
     trend.check(3, 2)
     bad = getattr(trend, name).copy()

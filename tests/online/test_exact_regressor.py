@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.cholesky import dense_scores
-from mondrian_kernel._linear.ridge import solve, standard_loo_errors
+from mondrian_kernel._linear.ridge import PredictiveVariance, solve, standard_loo_errors
 from mondrian_kernel._linear.scores import centred_targets
-from mondrian_kernel._linear.variance import PredictiveVariance
 from mondrian_kernel._settings import EXACT_SIZE
 
 RNG = np.random.default_rng(0)
@@ -46,7 +45,22 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
     leaf = model.model_.rows.leaf
-    np.testing.assert_array_equal(design.rows.cells, model.features_.levels_.column[0][leaf])
+    np.testing.assert_array_equal(design.cells, model.features_.levels_.column[0][leaf])
+
+
+def test_weights_are_repetitions_in_intervals():
+    """The ends are quantiles of the errors of rows left out, each as often as its weight says."""
+    weight = np.random.default_rng(1).integers(1, 5, size=100)
+    model = MondrianKernelRegressor(2.0, 0.1, 30, random_state=0, scale=[1.0, 1.0, 2.0])
+    model.partial_fit(X[:100], Y[:100, 0], weight.astype(float))
+    errors = model._error_bars().errors[:, 0] / np.sqrt(model.signal_variance_)
+    both = np.sort(np.concatenate([np.repeat(errors, weight), np.repeat(-errors, weight)]))
+    new = X[100:]
+    mean, cov = model.predict(new, return_cov=True)
+    for coverage in (0.5, 0.9):
+        rank = int(np.ceil(0.5 * (1 + coverage) * (both.size + 1))) - 1
+        high = model.predict_interval(new, coverage)[:, 1]
+        assert_allclose(high, mean + both[rank] * np.sqrt(np.diag(cov)))
 
 
 def test_error_bars_of_several_lifetimes_are_those_of_their_features():

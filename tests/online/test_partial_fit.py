@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import log_loss
 
 from mondrian_kernel import (
     MondrianFeatures,
@@ -275,6 +276,18 @@ def test_several_outputs():
         assert_allclose(two.predict(NEW), np.stack([one.predict(NEW), -one.predict(NEW)], axis=1))
 
 
+@pytest.mark.parametrize("name", ["regressor", "exact regressor"])
+@pytest.mark.parametrize("y", [5.0, 0.0])
+def test_one_row_says_nothing_of_the_errors(name, y):
+    """The bars are those of a fit: as wide as y itself, or 1."""
+    model = clone(MODELS[name]).partial_fit(X[:1], [y])
+    mean, std = model.predict([X[0], [1e6] * 3], return_std=True)
+    assert_allclose(mean, y)
+    fitted = clone(MODELS[name]).fit(X[:1], [y])
+    assert_allclose(std, fitted.predict(X[:1], return_std=True)[1][0])
+    assert (np.diff(model.predict_interval(NEW)) > 2 * std[0]).all()
+
+
 def test_names_of_columns_are_kept(model):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["u", "v", "w"])
@@ -411,3 +424,18 @@ def test_features_stop_at_the_cap():
 def test_warm_up_is_what_the_documentation_says():
     assert _settings.WARM_UP == _settings.STREAM_WINDOW == _settings.RECENT_ROWS == 1024
     assert _settings.STREAM_ALPHA == 0.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_log_odds_of_a_fit_go_on(n_classes):
+    """Further rows lower the log loss of a classifier that has learnt its widths."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(6000, 2))
+    y = np.digitize(np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=6000), [-0.1, 0.3])
+    y = np.minimum(y, n_classes - 1)
+    model = MondrianKernelClassifier(n_estimators=60, random_state=0).fit(X[:200], y[:200])
+    before = log_loss(y[4000:], model.predict_proba(X[4000:]))
+    for begin in range(200, 4000, 500):
+        model.partial_fit(X[begin : begin + 500], y[begin : begin + 500])
+    after = log_loss(y[4000:], model.predict_proba(X[4000:]))
+    assert after < 0.98 * before

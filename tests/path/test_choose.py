@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from mondrian_kernel import lifetime_path
+from mondrian_kernel import LifetimePath, lifetime_path
 from mondrian_kernel._path import choose as module
-from mondrian_kernel._path.choose import choose, choose_width, sample_rows
+from mondrian_kernel._path.choose import _settle, choose, choose_width, sample_rows
 
 rng = np.random.default_rng(0)
 OPTIONS = {"n_estimators": 10, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
@@ -29,9 +29,9 @@ def seen(monkeypatch):
     """What paths were asked for."""
     calls, ridge_path = [], module.ridge_path
 
-    def spy(growth, Y, weight, **options):
-        calls.append((growth, Y, weight, options))
-        return ridge_path(growth, Y, weight, **options)
+    def spy(growth, learner, *budget, **options):
+        calls.append(learner)
+        return ridge_path(growth, learner, *budget, **options)
 
     monkeypatch.setattr(module, "ridge_path", spy)
     return calls
@@ -42,11 +42,11 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
     monkeypatch.setattr(module, "EXACT_ROWS", 10)
     choose_width(rows, Y, None, 0, lifetime="auto", alpha="auto", **OPTIONS)
-    for _, fitted, weight, options in seen:
-        held_out = options["held_out"][1]
-        assert weight.sum() + len(held_out) == 200
-        assert np.isin(held_out, fitted).any()
-        assert len(fitted) <= 40
+    for learner in seen:
+        held_out = learner.held_out[1]
+        assert learner.weight.sum() + len(held_out) == 200
+        assert np.isin(held_out, learner.Y).any()
+        assert len(learner.Y) <= 40
 
 
 @pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
@@ -62,25 +62,19 @@ def test_only_errors_have_slack(criterion, slack, monkeypatch):
 def test_copies_are_left_out_together_where_rows_are_few(seen):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     choose_width(rows, rows[:, :1], None, 0, lifetime="auto", alpha="auto", **OPTIONS)
-    for _, fitted, weight, options in seen:
-        assert options["held_out"] is None
-        assert len(fitted) == 40
-        assert_array_equal(weight, 5.0)
+    for learner in seen:
+        assert learner.held_out is None
+        assert len(learner.Y) == 40
+        assert_array_equal(learner.weight, 5.0)
 
 
-def test_smallest_lifetime_within_the_slack():
-    X = rng.uniform(size=(60, 2))
-    path = lifetime_path(
-        X, np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=60), n_estimators=20, max_lifetime=20.0,
-        n_lifetimes=10, random_state=0,
-    )  # fmt: skip
-    best = path.score.min(axis=1)
-    assert path.best_index == np.unravel_index(path.score.argmin(), path.score.shape)
-    for slack in (0.01, 0.1, 0.5):
-        k, a = replace(path, slack=slack).best_index
-        assert best[k] <= (1 + slack) * best.min()
-        assert np.all(best[:k] > (1 + slack) * best.min())
-        assert path.score[k, a] == best[k]
+@pytest.mark.parametrize(("slack", "best"), [(0.0, 2), (0.03, 2), (0.05, 1), (0.6, 0)])
+def test_smallest_lifetime_within_the_slack(slack, best):
+    errors = np.array([[1.5, 1.6], [1.06, 1.04], [1.2, 1.0], [1.01, 1.3]])
+    alphas = np.array([0.1, 1.0])
+    path = LifetimePath(np.arange(4.0), np.ones(4, int), alphas, {"loo_error": errors}, "loo")
+    k, a = replace(path, slack=slack).best_index
+    assert (k, a) == (best, errors[best].argmin())
 
 
 def test_what_is_given_is_not_evaluated():
@@ -104,3 +98,36 @@ def test_the_rest_is_the_best_of_the_path(lifetime, alpha):
 
     found = choose(lifetime, alpha, evaluate)
     assert found[:2] == (found[2].best_lifetime, found[2].best_alpha)
+
+
+def settled(rough, errors, alphas=None):
+    """Settle on errors (a function of lifetimes and alphas); return the windows looked at."""
+    calls = []
+
+    def path(lifetimes, alphas):
+        calls.append((lifetimes, alphas))
+        n_cells = np.ones(len(lifetimes), int)
+        curves = {"loo_error": errors(lifetimes[:, None], alphas)}
+        return LifetimePath(lifetimes, n_cells, alphas, curves, "loo")
+
+    _settle(path(*rough), path, alphas, np.array([0.5, 1.0, 2.0]))
+    return calls[1:]
+
+
+def test_the_largest_penalty_within_the_slack_is_looked_at():
+    """Of penalties that do about as well the largest is fastest."""
+    rough = np.array([1.0]), np.array([0.01, 0.1, 1.0])
+    error = {0.01: 1.0, 0.1: 1.009, 1.0: 1.02}
+    windows = settled(rough, lambda t, a: np.array([[error.get(b, 2.0) for b in a]] * t.shape[0]))
+    assert_allclose(windows[0][1], 0.1 * np.logspace(*module.NEAR_ALPHAS))
+
+
+@pytest.mark.parametrize(("gain", "n_windows"), [(0.001, 2), (0.003, module.WINDOW_MOVES)])
+def test_a_further_move_must_pay(gain, n_windows):
+    """Errors that fall by a share with every doubling of the lifetime, without an end."""
+    alphas = np.array([0.1])
+    windows = settled(
+        (np.array([1.0]), alphas), lambda t, a: (1 - gain) ** np.log2(t) + 0 * a, alphas
+    )
+    assert len(windows) == n_windows
+    assert_allclose([lifetimes[1] for lifetimes, _ in windows], 2.0 ** np.arange(n_windows))

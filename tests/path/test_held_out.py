@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
 from mondrian_kernel._path.ridge_path import held_out_errors
-from mondrian_kernel._trees.csr import features_through
+from mondrian_kernel._trees.levels import features_through
 
 rng = np.random.default_rng(0)
 X, NEW = rng.uniform(size=(60, 3)), rng.uniform(-0.3, 1.3, size=(25, 3))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianFeatures
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, value
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._path import loss_path as module
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.forest_path import forest_path, loo_predictions
@@ -76,6 +76,15 @@ def test_given_lifetimes_are_looked_at_and_the_alpha_moves_as_far_as_it_helps():
     seen = np.flatnonzero(np.isfinite(path.score[0]))
     assert_array_equal(seen, np.arange(seen[0], seen[-1] + 1))
     assert seen[0] < path.best_index[1] < seen[-1]
+
+
+def test_a_smaller_alpha_must_save_more_than_a_little():
+    """Of two penalties that do about as well the larger one is kept: its fits are faster."""
+    alphas = np.geomspace(0.05, 0.1, 9)
+    path = loss_path(X, LABELS, 4, "log_loss", n_estimators=20, lifetimes=[2.0], alphas=alphas)
+    losses = path.validation_loss[0]
+    assert 0.98 * losses[-1] < losses[-2] < losses[-1]
+    assert_array_equal(np.isfinite(losses), np.arange(9) >= 7)
 
 
 def test_callback_and_threads():

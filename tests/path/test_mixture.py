@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._path.mixture import WidthMixture
-from mondrian_kernel._path.posterior import likely_widths
+from mondrian_kernel._path.posterior import WidthMixture, likely_widths
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.uniform(size=(60, 2)), RNG.uniform(-0.2, 1.2, size=(7, 2))

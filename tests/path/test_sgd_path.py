@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianFeatures, sgd_path
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, objective, value
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._linear.sgd import SgdState
 from mondrian_kernel._path import sgd_path as module
 

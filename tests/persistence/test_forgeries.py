@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from sklearn.base import RegressorMixin
 
+from forgery import PARTS, Forgery
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, sgd_path
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
-from mondrian_kernel.persistence.container import StoredArray, pack, restore, store, unpack
+from mondrian_kernel.persistence.container import pack, store, unpack
 from mondrian_kernel.persistence.encoding import CHECKED_BY_OWNER, CLASSES
 
 RNG = np.random.default_rng(0)
@@ -24,47 +25,6 @@ X, Y, NEW = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 2)), RNG.normal(size=
 
 def features():
     return MondrianFeatures(0.7, 3, random_state=0).fit(X)
-
-
-PARTS = {
-    "Trees": "trees", "Levels": "levels", "TrainingRows": "rows", "Columns": "columns",
-    "Trend": "trend", "Spread": "spread",
-}  # fmt: skip
-
-
-class Forgery:
-    """A saved model taken apart, to be put together again with a valid checksum."""
-
-    def __init__(self, model, folder):
-        self.path = folder / "forged"
-        save(model, self.path)
-        self.header, body = unpack(self.path.read_bytes())
-        ends = np.cumsum([a[-1] for a in self.header["arrays"]])
-        self.chunks = [bytes(c) for c in np.split(np.frombuffer(body, np.uint8), ends[:-1])]
-
-    def state(self, name):
-        """Return the state of the last object of a class, or of a part of the last record."""
-        objects = self.header["objects"]
-        if name in PARTS and any(cls == "FittedModel" for cls, _ in objects):
-            return objects[self.state("FittedModel")[PARTS[name]]["object"]][1]
-        return next(state for cls, state in reversed(self.header["objects"]) if cls == name)
-
-    def get(self, index):
-        return restore(StoredArray(*self.header["arrays"][index]), memoryview(self.chunks[index]))
-
-    def set(self, index, array):
-        entry, self.chunks[index] = store(array, [])
-        self.header["arrays"][index] = list(entry)
-
-    def array(self, name, attribute):
-        return self.get(self.state(name)[attribute]["array"])
-
-    def put(self, name, attribute, array):
-        self.set(self.state(name)[attribute]["array"], array)
-
-    def load(self):
-        self.path.write_bytes(b"".join(pack(self.header, self.chunks)))
-        return load(self.path)
 
 
 @pytest.fixture(scope="module")
@@ -345,6 +305,7 @@ FORGED_HEADERS = {
     "array of lists": (_attribute("x_", {"objects": [[1], [{"list": []}]]}), "other items"),
     "stream": (_attribute("_stream", 3), "The stream is none"),
     "path": (_attribute("path_", 3), "path"),
+    "notes": (_attribute("_notes", 3), "notes"),
     "mixture": (_attribute("_mixture", 3), "mixture"),
     "error bars": (_attribute("_bars", {"dict": []}), "not one of a regression"),
     "outputs": (_attribute("_one_output", True), "has 2 scores, not 1"),
@@ -520,6 +481,14 @@ def test_a_stream_with_wrong_arrays_is_refused(kind, name, tmp_path):
 def test_a_stream_with_a_wrong_attribute_is_refused(name, attribute, value, tmp_path):
     forgery = Forgery(stream_of("widths"), tmp_path)
     forgery.state(name)[attribute] = value
+    with pytest.raises(ModelFileError):
+        forgery.load()
+
+
+@pytest.mark.parametrize(("kind", "name"), [("exact", "ExactStream"), ("widths", "Stream")])
+def test_impossible_numbers_are_refused_without_a_warning(kind, name, tmp_path):
+    forgery = Forgery(stream_of(kind), tmp_path)
+    forgery.put(name, "level_weights", -np.ones(1))
     with pytest.raises(ModelFileError):
         forgery.load()
 

@@ -19,7 +19,7 @@ from mondrian_kernel import (
     sgd_path,
 )
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._path.mixture import WidthMixture
+from mondrian_kernel._path.posterior import WidthMixture
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.baselines import LaplaceFourierFeatures

@@ -23,6 +23,8 @@ def test_sorted_by_prediction():
     assert_array_equal(display.outside_.get_offsets(), [[0, 3.0], [2, 5.0]])
     assert "50.0 %" in display.ax_.get_title()
     assert "requested" not in display.ax_.get_title()
+    assert_array_equal(display.covered_by_fifth, [0.0, 1.0, 0.0, 1.0, np.nan])
+    assert display.ax_.get_title().endswith("by fifths of the prediction: 0, 100, 0, 100, nan %")
 
 
 def test_against_x():

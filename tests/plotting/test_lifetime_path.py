@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.exceptions import NotFittedError
 
 from mondrian_kernel import (
+    LifetimePath,
     MondrianForestRegressor,
     MondrianKernelClassifier,
     MondrianKernelRegressor,
@@ -138,14 +139,14 @@ def test_bad_input(path):
 def test_legend_covers_no_curve():
     """The error falls and the number of cells, in other axes, rises to the upper right."""
     lifetimes = np.geomspace(0.1, 10.0, 30)
-    display = LifetimePathDisplay(
-        lifetimes=lifetimes,
-        n_cells=np.geomspace(100, 5000, 30).astype(np.int64),
-        values=np.exp(-lifetimes)[:, None],
-        value_name="error",
-        best_lifetime=29,
-        best_alphas=np.zeros(30, np.intp),
-    ).plot()
+    path = LifetimePath(
+        lifetimes,
+        np.geomspace(100, 5000, 30).astype(np.int64),
+        np.ones(1),
+        {"train_error": np.exp(-lifetimes)[:, None]},
+        "train",
+    )
+    display = LifetimePathDisplay(path=path, criterion="train").plot()
     display.figure_.canvas.draw()
     box = display.ax_.get_legend().get_window_extent()
     for line in (*display.lines_, display.cells_line_):

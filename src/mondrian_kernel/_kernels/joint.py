@@ -9,7 +9,7 @@ of each run, of its last tree. Cells are numbered tree by tree, those without a 
 
 Runs are taken a *block* at a time: as many as stay in the cache, side by side, so that an addition
 need not wait for another where rows next to each other share an entry. Within a block entries and
-cells are counted from its first, and the entries of a row stand next to each other in ``joint``.
+cells are counted from its first, and the entries of a row are neighbours in ``joint``.
 
 Eight vectors of a product lie side by side, one cache line a row. Products take the runs as a
 ``table`` with the fields of :class:`mondrian_kernel._trees.runs.RunTable`.
@@ -103,7 +103,7 @@ def join(cells, n_cells, limit, joint, first, first_cell, before, cell, original
 def lay_out(joint, edges, first, first_cell, before, cell, out):
     """Count entries and cells from the first of their block, in place, and set ``out`` (R · N,).
 
-    The entries of a row in runs ``edges[b]:edges[b + 1]``, block b, come to stand side by side.
+    The entries of a row in runs ``edges[b]:edges[b + 1]``, block b, become neighbours.
     """
     n_rows = joint.shape[1]
     for b in range(edges.size - 1):

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mondrian_kernel._linear.operator import Operator, SparseRows, add_symmetric
-from mondrian_kernel._settings import GRAM_GROUPS
+from mondrian_kernel._linear.operator import Operator, add_symmetric
+from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.runs import NO_GROUPS, Runs, join_trees
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
 class CellOperator(Operator):
-    r"""Features of rows in the cells of M trees: one non-zero a tree.
+    r"""Features of rows in the cells of M trees: one non-zero a tree, of the value 1/√M.
 
-    Parameters
-    ----------
-    cells : ndarray of shape (N, M), int32
-        Cell of each row in each tree at the finest level, numbered over all trees. No two trees
-        may share a cell.
-    n_cells : int
-        Number of cells C.
-    values : ndarray of shape (N, M) or None, default=None
-        Values of the features; where None all are :math:`1/\sqrt M`.
-    groups : ndarray of shape (C, L), int32, or None, default=None
-        Cell of level l in which a finest cell lies, ascending, so that the finest cells in a
-        coarser one are neighbours. None: one level.
-    sample_weight : ndarray of shape (N,) or None, default=None
-        Positive weights s, 1 where None.
-    centre : bool, default=True
-        Whether there is an intercept.
-    n_jobs : int or None, default=None
-        Threads.
+    ``cells`` (N, M) is the cell of each row in each tree at the finest level, of ``n_cells`` over
+    all trees; no two trees share one. Column l of ``groups`` (C, L) is the cell of level l in which
+    a finest cell lies, ascending, so that the finest cells in a coarser one are neighbours; None
+    for one level. The sample weights are 1 where None.
     """
 
     def __init__(
@@ -43,28 +30,20 @@ class CellOperator(Operator):
         cells: IntArray,
         n_cells: int,
         *,
-        values: FloatArray | None = None,
         groups: IntArray | None = None,
         sample_weight: FloatArray | None = None,
         centre: bool = True,
         n_jobs: int | None = None,
     ) -> None:
-        self._rows = SparseRows.of(cells, values)
-        cells = self._rows.cells
+        self.cells = np.ascontiguousarray(cells, dtype=np.int32)
         if cells.size and not 0 <= cells.min() <= cells.max() < n_cells:
             raise ValueError(f"cells has columns outside [0, {n_cells}).")
         if groups is not None and np.any(groups[1:] < groups[:-1]):
             raise ValueError("groups must ascend from cell to cell.")
         self._fine, self._groups, self.centre, self.n_jobs = n_cells, groups, centre, n_jobs
-        n_rows = cells.shape[0]
-        self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
+        self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
         self._scale = self.root_weight / np.sqrt(cells.shape[1])
         self._bits: dict[int, NDArray[np.uint8]] = {}
-
-    @property
-    def rows(self) -> SparseRows:
-        """Non-zeros of Φ."""
-        return self._rows
 
     @cached_property
     def n_cells(self) -> NDArray[np.int64]:
@@ -76,24 +55,15 @@ class CellOperator(Operator):
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Return Φ W for W (C, k), without sample weights."""
-        if self._has_values:
-            return self.rows.gather(W, self.n_jobs)
         return self._runs.gather(W, self._plain, self.n_jobs)
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Return Φᵀ V for V (N, k), without sample weights."""
-        if self._has_values:
-            return self.rows.scatter(V, self._fine)
         return self._runs.scatter(V, self._plain, self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
         """Return K_l V_l of all levels; columns l·k to l·k + k - 1 of V belong to level l."""
         V = self.centred(np.array(V, dtype=float))
-        if self._has_values:
-            V *= self.root_weight[:, None]
-            KV = self._gram_of_values(V)
-            KV *= self.root_weight[:, None]
-            return self.centred(KV)
         same = self._same(V.shape[1] // self.n_levels)
         return self.centred(self._runs.gram(V, self._scale, self.n_jobs, same))
 
@@ -101,7 +71,7 @@ class CellOperator(Operator):
         """Return one level alone."""
         if self._groups is None:
             return self
-        return self._with(self._groups[:, index][self.rows.cells], int(self.n_cells[index]))
+        return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
 
     def up_to(self, index: int) -> CellOperator:
         """Return the levels up to one, which becomes the finest."""
@@ -109,19 +79,15 @@ class CellOperator(Operator):
             return self
         finest = self._groups[:, index]
         groups = self._groups[np.flatnonzero(np.diff(finest, prepend=-1)), : index + 1]
-        return self._with(finest[self.rows.cells], int(self.n_cells[index]), groups)
+        return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
 
-    def _with(self, cells: IntArray, n_cells: int, groups: IntArray | None = None) -> CellOperator:
-        values = self.rows.values if self._has_values else None
-        return CellOperator(
-            cells,
-            n_cells,
-            values=values,
-            groups=groups,
-            sample_weight=self.sample_weight,
-            centre=self.centre,
-            n_jobs=self.n_jobs,
-        )
+    def take(self, some: NDArray[np.intp]) -> CellOperator:
+        """Return the operator of some of the rows, at the finest level."""
+        return self._with(self.cells[some], self._fine, sample_weight=self.sample_weight[some])
+
+    def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
+        changes = {"sample_weight": self.sample_weight, **changes}
+        return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
         """Sum rows of W (C, k) over the cells that a level joins, (C_l, k)."""
@@ -136,26 +102,17 @@ class CellOperator(Operator):
         """Give cells the rows of W (C_l, k) of the coarser ones they lie in, (C, k)."""
         return W if self._groups is None else W[self._groups[:, level]]
 
-    def take(self, some: NDArray[np.intp]) -> CellOperator:
-        """Return the operator of some of the rows, at the finest level."""
-        values = self.rows.values[some] if self._has_values else None
-        return CellOperator(
-            self.rows.cells[some],
-            self._fine,
-            values=values,
-            sample_weight=self.sample_weight[some],
-            centre=self.centre,
-            n_jobs=self.n_jobs,
-        )
+    def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
+        """Φ of some rows, without sample weights."""
+        return cell_features(self.cells[some], None, self._fine)
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
         from mondrian_kernel._kernels.cells import values_where_matched
 
-        cells = self.rows.cells
-        n_new, n_trees = Phi_new.shape[0], cells.shape[1]
+        cells, n_new, n_trees = self.cells, Phi_new.shape[0], self.cells.shape[1]
         in_each_tree = bool(np.all(np.diff(Phi_new.indptr) == n_trees))  # not far from the data
-        if self._has_values or not in_each_tree:
+        if not in_each_tree:
             return super().kernel_with(Phi_new)
         others, values = (a.reshape(n_new, n_trees) for a in (Phi_new.indices, Phi_new.data))
         K = np.empty((self.n_rows, n_new))
@@ -172,9 +129,7 @@ class CellOperator(Operator):
         """Columns of S^½ Φ Φᵀ S^½, not centred, (N, len(some))."""
         from mondrian_kernel._kernels.cells import matches_with
 
-        if self._has_values:
-            return super().kernel_columns(some)
-        cells, others = self.rows.cells, self.rows.cells[some]
+        cells, others = self.cells, self.cells[some]
         K, work = np.empty((self.n_rows, some.size)), some.size * cells.size / 16
 
         def run(begin: int, end: int) -> None:
@@ -189,9 +144,7 @@ class CellOperator(Operator):
         """Return K (N, N)."""
         from mondrian_kernel._kernels.cells import matches
 
-        if self._has_values:
-            return super().kernel_matrix()
-        cells, n = self.rows.cells, self.n_rows
+        cells, n = self.cells, self.n_rows
         K = np.empty((n, n))
         work = n * cells.size / 16
         in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
@@ -203,18 +156,13 @@ class CellOperator(Operator):
             add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
         return K
 
-    @property
-    def _has_values(self) -> bool:
-        """Whether the values of the features differ."""
-        return self.rows.values.size > 0
-
     @cached_property
     def _plain(self) -> FloatArray:
-        return np.full(self.n_rows, self.rows.constant)
+        return np.full(self.n_rows, self.cells.shape[1] ** -0.5)
 
     @cached_property
     def _runs(self) -> Runs:
-        return join_trees(self.rows.cells, self._fine)
+        return join_trees(self.cells, self._fine)
 
     def _same(self, per_level: int) -> NDArray[np.uint8]:
         """Which cells lie in one group with the cell before, for the columns of a product."""
@@ -236,35 +184,3 @@ class CellOperator(Operator):
             return None
         joined: NDArray[np.bool_] = np.diff(groups[self._runs.original], axis=0, prepend=-1) == 0
         return joined
-
-    def _gram_of_values(self, V: FloatArray) -> FloatArray:
-        """Return Φ Φᵀ V where values differ; sums over groups of trees are added in order."""
-        from mondrian_kernel._kernels.dual import gram
-
-        local, values, sizes = self._by_tree
-        edges = np.linspace(0, sizes.size, GRAM_GROUPS + 1).astype(int)
-
-        def run(begin: int, end: int) -> list[FloatArray]:
-            parts = []
-            for g in range(begin, end):
-                part = np.zeros_like(V)
-                gram(local, values, sizes, V, edges[g], edges[g + 1], part)
-                parts.append(part)
-            return parts
-
-        total, *rest = [p for parts in in_threads(run, GRAM_GROUPS, self.n_jobs) for p in parts]
-        for part in rest:
-            total += part
-        out: FloatArray = total
-        return out
-
-    @cached_property
-    def _by_tree(self) -> tuple[IntArray, FloatArray, NDArray[np.int64]]:
-        """Cells (M, N) numbered within their tree, values (M, N), cells of each tree (M,)."""
-        from mondrian_kernel._kernels.dual import localise
-
-        n_rows, n_trees = self.rows.cells.shape
-        local, sizes = np.empty((n_trees, n_rows), np.int32), np.empty(n_trees, np.int64)
-        if not localise(self.rows.cells, np.full(self._fine, -1, np.int32), local, sizes):
-            raise ValueError("Two trees share a cell.")
-        return local, np.ascontiguousarray(self.rows.values.T), sizes

@@ -147,7 +147,7 @@ def _solved(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Iterator[_
     """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,) of each level."""
     if alphas.size <= FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
         for level in range(operator.n_levels):
-            yield _by_cholesky(operator.level(level), Y, alphas)
+            yield by_cholesky(operator.level(level), Y, alphas)
         return
     for spectrum in spectra(operator):
         yield _by_spectrum(spectrum, Y, alphas)
@@ -164,8 +164,8 @@ def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solv
     return dual, diagonal, log_det
 
 
-def _by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    """Return what :func:`_by_spectrum` does, one alpha after the other, from K."""
+def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solved:
+    """Solve for one alpha after the other, from K; returns what :func:`_solved` yields."""
     dual = np.empty((*Y.shape, alphas.size))
     diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
     K = operator.kernel_matrix()

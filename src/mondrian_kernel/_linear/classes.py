@@ -68,14 +68,7 @@ def announced_classes(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes of a stream and each row's class number.
 
-    Parameters
-    ----------
-    classes : array-like or None
-        All classes that will ever come, as told on the first call.
-    known : ndarray or None
-        The classes told before; None on the first call.
-    y : ndarray of shape (n,)
-        Classes of rows.
+    ``classes`` are those told on this call, ``known`` those told before; one of them may be None.
     """
     if classes is not None and (known is None or not np.array_equal(classes, known)):
         told = np.unique(label_array(classes))

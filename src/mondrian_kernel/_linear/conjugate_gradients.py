@@ -16,12 +16,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._settings import (
-    GRADIENT_STEPS,
-    GRADIENT_TOL,
-    NYSTROEM_NUMBERS,
-    NYSTROEM_ROWS,
-)
+from mondrian_kernel._settings import GRADIENT_STEPS, GRADIENT_TOL, NYSTROEM_NUMBERS, NYSTROEM_ROWS
 from mondrian_kernel._typing import FloatArray
 
 Product = Callable[[FloatArray], FloatArray]
@@ -55,31 +50,13 @@ def conjugate_gradients(
     dot: Callable[[FloatArray, FloatArray], FloatArray] = dot_columns,
     max_steps: int,
 ) -> tuple[FloatArray, bool]:
-    """Solve A X = B for positive definite A, every column with its own steps.
+    """Solve A X = B (N, k) for positive definite A, every column with its own steps.
 
-    Parameters
-    ----------
-    product : callable
-        Returns A P for directions P, shaped as ``precondition`` returns them.
-    B : ndarray of shape (N, k)
-        Right-hand sides.
-    finished : callable
-        Told the :class:`Progress` before each step; the iteration ends when it returns True.
-    precondition : callable, default=np.copy
-        Returns an approximation of A⁻¹ R as a new array. The result may carry further rows along
-        with each direction, which ``product`` and ``dot`` then know about.
-    dot : callable, default=dot_columns
-        Inner product of a direction and a residual: a number for each column, or one number where
-        the columns are one problem.
-    max_steps : int
-        Most steps, one product each.
-
-    Returns
-    -------
-    X : ndarray, shaped as the directions
-        Solution.
-    done : bool
-        Whether ``finished`` ended it.
+    ``finished`` is told the :class:`Progress` before each step; the iteration ends when it returns
+    True, or after ``max_steps`` products. ``precondition`` returns an approximation of A⁻¹ R as a
+    new array. Its result may carry further rows along with each direction, which ``product`` and
+    ``dot`` then know about; ``dot`` returns a number for each column, or one where the columns are
+    tied. Returns X, shaped as the directions, and whether ``finished`` ended it.
     """
     R = B.copy()
     Z = precondition(R)

@@ -1,19 +1,24 @@
-r"""Factors of ridge regression on 0-1 features at one stage, primal in cells or dual in rows.
+r"""Factors of ridge regression on nested cells, and the next k cuts as one low-rank update.
 
-Both give the same four things about :math:`G = (\Phi\Phi^\top + \alpha I)^{-1}`, of which the
-primal knows :math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi + \alpha I`.
+A factor is primal, in cells, or dual, in rows. Both answer the same four questions about
+:math:`G = (\Phi\Phi^\top + \alpha I)^{-1}`. The primal one uses
+:math:`\Phi^\top G = A^{-1}\Phi^\top` with :math:`A = \Phi^\top\Phi + \alpha I`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from mondrian_kernel._trees.csr import cell_features
+from mondrian_kernel._settings import LDL_PANEL
+from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
@@ -83,7 +88,7 @@ class Primal:
         self._room = np.empty(0)
 
     def factor(self) -> None:
-        """Factor A as it stands."""
+        """Factor the present A."""
         from mondrian_kernel._kernels.every_cut import ridge
 
         m = self.nested.n_partitions
@@ -99,7 +104,7 @@ class Primal:
 
     def fit(self, y: FloatArray) -> tuple[FloatArray, None]:
         """Weights Φᵀ G y; residuals are left to the caller."""
-        from mondrian_kernel._kernels.cut_rows import collect
+        from mondrian_kernel._kernels.every_cut import collect
 
         b = np.empty(self._R.shape[0])
         collect(self.nested.cells, self.nested.stage(self.cuts), y, b)
@@ -161,7 +166,7 @@ class Dual:
         self._room = np.empty(0)
 
     def factor(self) -> None:
-        """Factor ΦΦᵀ + αI as it stands."""
+        """Factor the present ΦΦᵀ + αI."""
         from mondrian_kernel._kernels.every_cut import ridge
 
         n, m = self.nested.cells.shape
@@ -210,22 +215,6 @@ class Dual:
         self.cuts += k
 
 
-def coef_after(
-    cells: IntArray, splits: IntArray, y: FloatArray, alpha: float, cuts: int
-) -> FloatArray:
-    r"""Weights :math:`w = \Phi^\top(\Phi\Phi^\top + \alpha I)^{-1}y` after some cuts, from scratch.
-
-    Parameters are those of :func:`mondrian_kernel._linear.every_cut.every_cut`; ``cuts`` is the
-    number of cuts, 0 to J. The result has a weight for each of the M + ``cuts`` cells.
-    """
-    cells, splits = (np.ascontiguousarray(a, np.int32) for a in (cells, splits))
-    nested = Nested.of(cells, splits)
-    few = cells.shape[1] + cuts <= cells.shape[0]
-    factor = Primal(nested, alpha, cuts) if few else Dual(nested, alpha, cuts)
-    factor.factor()
-    return factor.fit(y)[0]
-
-
 def _square(room: FloatArray, size: int, most: int) -> tuple[FloatArray, FloatArray]:
     """Contiguous square matrix in a buffer that grows by doubling, to ``most`` at last."""
     if room.size < size * size:
@@ -243,3 +232,122 @@ def _cholesky(A: FloatArray) -> FloatArray:
         )
     factor: FloatArray = R
     return factor
+
+
+@dataclass(frozen=True, eq=False)
+class CutBlock:
+    """Low-rank update over k cuts: per column ``step`` β/d, pivot ``d`` and cells ``Y`` (C, 2k).
+
+    ``R`` (N, 2k) is Φ Y of the fitted rows, if it is known more exactly than by the product.
+    ``coef`` are the weights before the cuts, on the cells after them: a new cell begins with the
+    weight of the cell it comes from, and Y changes it.
+    """
+
+    Y: FloatArray
+    R: FloatArray | None
+    d: FloatArray
+    step: FloatArray
+    coef: FloatArray
+
+    @property
+    def last_coef(self) -> FloatArray:
+        """Weights after the last cut."""
+        w: FloatArray = self.coef + self.Y @ self.step
+        return w
+
+
+def cut_block(factor: Primal | Dual, k: int, coef: FloatArray, residual: FloatArray) -> CutBlock:
+    r"""Prepare the next k cuts, given weights and residuals before them.
+
+    Cut j parts b off the cell c. With F = [φ_c φ_b] it changes the kernel matrix by
+
+    .. math:: K_j - K_{j-1} = F D F^\top, \quad D = \begin{pmatrix} 0 & -1 \\ -1 & 2 \end{pmatrix}.
+
+    Stack the F of k cuts and let :math:`G = (K_0 + \alpha I)^{-1}`. By Woodbury's formula all k
+    states follow from :math:`H = \mathrm{diag}(D^{-1}) + F^\top G F = L\,\mathrm{diag}(d)\,L^\top`,
+    for leading blocks of H have leading blocks of L and d. Each cut has one pivot :math:`d \le -1`
+    and one :math:`d > 0`, so that no pivoting is needed. With :math:`\beta = L^{-1} F^\top G y`,
+    column q of :math:`R = \alpha G F L^{-\top}` takes :math:`\beta_q R_q / d_q` from the residuals
+    αGy and :math:`R_q^2 / (\alpha d_q)` from αG_ii = 1 - h_i, and adds ln|d_q| to the
+    log-determinant. R = Φ Y is a function of cells too, and holds for new rows as well.
+    """
+    from mondrian_kernel._kernels.every_cut import compose, sum_runs
+
+    nested, cuts = factor.nested, factor.cuts
+    m = nested.n_partitions
+    old, source = _sources(nested.splits[cuts : cuts + k], m + cuts)
+    e = old.size
+    U, S, rows = factor.respond(k, old)
+
+    def of_cuts(V: FloatArray) -> FloatArray:
+        F = np.empty((2 * k, V.shape[1]))
+        compose(V[:e], V[e:], source, F)
+        return F
+
+    H = of_cuts(np.ascontiguousarray(of_cuts(S).T))
+    i = np.arange(0, 2 * k, 2)
+    H[i, i] -= 2.0
+    H[i, i + 1] -= 1.0
+    H[i + 1, i] -= 1.0
+    d = _ldl(H)
+
+    new_y = np.empty(k)
+    sum_runs(nested, cuts, residual, new_y)
+    new_y /= factor.alpha * m**0.5
+    beta = of_cuts(np.concatenate([coef[old], new_y])[:, None])[:, 0]
+    beta = solve_triangular(H, beta, lower=True, unit_diagonal=True)
+    U = _refine(U, nested.splits[cuts : cuts + k], nested.stage(cuts), m + cuts)
+
+    def eliminate(F: FloatArray) -> FloatArray:
+        FL: FloatArray = dtrsm(1.0, H.T, F.T, side=1, lower=0, diag=1, overwrite_b=1)
+        return FL
+
+    Y = eliminate(of_cuts(U))
+    R = None if rows is None else eliminate(of_cuts(rows))
+    return CutBlock(Y, R, d, beta / d, coef[nested.stage(cuts)[: m + cuts + k]])
+
+
+def _sources(splits: IntArray, n_cells: int) -> tuple[IntArray, NDArray[np.int32]]:
+    """Cells among the present ``n_cells`` that are split, and what each cut finds there.
+
+    See :func:`mondrian_kernel._kernels.every_cut.compose`.
+    """
+    old = np.unique(splits[splits < n_cells])
+    found = {int(c): (0, i) for i, c in enumerate(old)}
+    source = np.empty((splits.size, 2), np.int32)
+    for j, c in enumerate(splits.tolist()):
+        source[j] = found[c]
+        found[c], found[n_cells + j] = (2, j), (1, j)
+    return old, source
+
+
+def _refine(U: FloatArray, splits: IntArray, stage: IntArray, n_cells: int) -> FloatArray:
+    """Extend rows of U over the present cells to the cells that the cuts will make.
+
+    A new cell takes the value of the one it comes from; the rows of features that the cuts make,
+    the last of U, gain 1 on the cells inside.
+    """
+    k, e = splits.size, U.shape[0] - splits.size
+    fine = np.empty((U.shape[0], n_cells + k))
+    fine[:, :n_cells] = U
+    fine[:, n_cells:] = U[:, stage[n_cells : n_cells + k]]
+    inside = np.eye(k)
+    for j, c in enumerate(splits.tolist()):
+        if c >= n_cells:
+            inside[:, j] += inside[:, c - n_cells]
+    fine[e:, n_cells:] += inside
+    return fine
+
+
+def _ldl(H: FloatArray) -> FloatArray:
+    """Overwrite the lower triangle of H with unit lower L where H = L diag(d) Lᵀ; return d."""
+    from mondrian_kernel._kernels.every_cut import ldl_panel
+
+    n = H.shape[0]
+    d = np.empty(n)
+    for begin in range(0, n, LDL_PANEL):
+        end = min(begin + LDL_PANEL, n)
+        ldl_panel(H, begin, end, d)
+        below = H[end:, begin:end]
+        H[end:, end:] -= (below * d[begin:end]) @ below.T
+    return d

@@ -3,8 +3,8 @@ r"""Ridge for many alphas and many lifetimes at once, without a matrix.
 One Krylov space of K serves every shift :math:`K + \alpha I`, so all alphas cost one. Coarser
 cells are unions of finer ones, so one pass over the table of cells multiplies the kernel matrices
 of *all* lifetimes, each with its own vectors (:meth:`Operator.gram`). Diagonals and determinants of
-:math:`G = (K + \alpha I)^{-1}` come from a Krylov space of each unit vector while rows are few,
-and from random vectors where they are many.
+:math:`G = (K + \alpha I)^{-1}` come from dense factors while rows are few, and from random vectors
+where they are many.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel._linear.cholesky import by_cholesky
 from mondrian_kernel._linear.operator import Operator, Products
 from mondrian_kernel._linear.scores import Scores, exact_scores, likelihoods, loo_error, train_error
 from mondrian_kernel._settings import (
@@ -30,7 +31,6 @@ from mondrian_kernel._settings import (
     PROBES_LEAST,
     PROBES_MOST,
     SINGLE_PRECISION_TOL,
-    UNIT_VECTORS_AT_ONCE,
 )
 from mondrian_kernel._typing import FloatArray
 
@@ -193,21 +193,6 @@ def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
     return logs
 
 
-def inverse_of(operator: Operator, alphas: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
-    """Diagonal of G (N, A) and ``ln det(K + αI)`` (A,), as exact as ``tol``, of one level."""
-    n = operator.n_rows
-    mean_part = operator.centre * operator.mean_direction[:, None] ** 2
-    diagonal = mean_part / alphas
-    log_det = operator.centre * np.log(alphas)
-    for begin in range(0, n, UNIT_VECTORS_AT_ONCE):
-        rows = range(begin, min(begin + UNIT_VECTORS_AT_ONCE, n))
-        found = krylov(operator, operator.centred(np.eye(n)[:, rows]), alphas, tol)
-        for column, row in enumerate(rows):
-            diagonal[row] += found.solution[column, row]
-            log_det = log_det + found.log_quadratic(column, alphas)
-    return diagonal, log_det
-
-
 def n_probes(n_rows: int) -> int:
     """Random vectors for traces and diagonals: few are needed where there are many rows."""
     return int(np.clip(PROBE_NUMBERS // n_rows, PROBES_LEAST, PROBES_MOST))
@@ -313,10 +298,10 @@ def _smoothed(
     return out
 
 
-def lanczos_cost(operator: Operator, alphas: FloatArray) -> float:
-    """Time of a level without random vectors, roughly, in the units of ``dense_cost``."""
-    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(operator.total_weight / alphas.min()))
-    return float(6.5 * operator.rows.cells.size * steps)
+def lanczos_cost(n_entries: int, total_weight: float, alphas: FloatArray) -> float:
+    """Time of a level of N · M entries without random vectors, in the units of ``dense_cost``."""
+    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(total_weight / alphas.min()))
+    return float(6.5 * n_entries * steps)
 
 
 def lanczos_scores(
@@ -332,7 +317,7 @@ def lanczos_scores(
     """Scores and dual coefficients (N, T, A) of every level, for every alpha.
 
     Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``.
-    So are determinants and diagonals of at most ``exact_rows`` rows; of more rows they are
+    Determinants and diagonals of at most ``exact_rows`` rows are exact; of more rows they are
     estimated with random vectors, solved to ``probe_tol``. Without ``rng`` what needs them, half of
     the time, is left out and NaN.
     """
@@ -349,7 +334,7 @@ def lanczos_scores(
         if probes is not None:
             scores = probes.scores(level, Y, dual)
         elif rng is not None:
-            diagonal, log_det = inverse_of(operator.level(level), alphas, tol)
+            _, diagonal, log_det = by_cholesky(operator.level(level), Y, alphas)
             scores = exact_scores(operator, Y, dual, diagonal, log_det, alphas)
         else:
             unknown = np.full(alphas.size, np.nan)

@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
-from mondrian_kernel._linear.operator import Operator, SparseRows, add_symmetric
-from mondrian_kernel._settings import OPERATOR_SHARES
-from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._linear.operator import Operator, add_symmetric
+from mondrian_kernel._settings import (
+    KERNEL_ROWS,
+    LANDMARK_JITTER,
+    LEVEL_LANDMARKS,
+    OPERATOR_SHARES,
+)
+from mondrian_kernel._trees.levels import Levels, sparse_rows
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -88,14 +94,33 @@ class LevelOperator(Operator):
         """Number of cells of all lifetimes together, (1,): they make one kernel."""
         return np.array([self._levels.n_features])
 
-    @cached_property
-    def rows(self) -> SparseRows:
-        """Non-zeros of Φ, all lifetimes of a tree side by side."""
-        fine = self._first[:-1, None] + self._cells
+    def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
+        """Φ of some rows, all lifetimes of a tree side by side, without sample weights."""
+        fine = self._first[:-1, None] + self._cells[:, some]
         cells = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
-        n_levels, n_trees, n_rows = cells.shape
-        values = np.repeat(self._values, n_trees)[None].repeat(n_rows, axis=0)
-        return SparseRows.of(cells.reshape(n_levels * n_trees, n_rows).T, values)
+        values = np.tile(np.repeat(self._values, fine.shape[0]), (some.size, 1))
+        return sparse_rows(cells.reshape(-1, some.size).T, values, self._levels.n_features)
+
+    @cached_property
+    def wide_features(self) -> NDArray[np.float32] | None:
+        r"""Features B (N, m) of the kernel of the widest level, :math:`B B^\top \approx K_0`.
+
+        From some rows z drawn at random, the expected kernel gives :math:`B = K_{:z} L^{-\top}`
+        with :math:`K_{zz} = L L^\top` (Nyström). None without the rows that trees were grown on.
+        """
+        points, lifetime = self._points, self._levels.lifetimes[0]
+        if points is None:
+            return None
+        some = np.random.default_rng(0).permutation(self.n_rows)[:LEVEL_LANDMARKS]
+        inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
+        inner.flat[:: some.size + 1] += LANDMARK_JITTER
+        L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        B = np.empty((self.n_rows, some.size), np.float32)
+        for begin in range(0, self.n_rows, KERNEL_ROWS):
+            block = slice(begin, begin + KERNEL_ROWS)
+            K = np.exp(-lifetime * cdist(points[some], points[block], "cityblock"))
+            B[block] = linalg.solve_triangular(L, K, lower=True, check_finite=False).T
+        return B
 
     def with_weights(self, weights: FloatArray) -> LevelOperator:
         """Return the same cells with other weights of the levels, which need not sum to 1."""

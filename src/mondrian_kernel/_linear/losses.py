@@ -15,7 +15,6 @@ whose intercept b is not penalised. Scores and targets have K columns:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,24 +23,6 @@ from scipy.special import expit, softmax
 from mondrian_kernel._typing import FloatArray
 
 LOSSES = ("squared", "log_loss", "hinge")
-
-
-class Minimum(NamedTuple):
-    """A minimum, and how it was reached.
-
-    ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
-    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
-    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    dual: FloatArray
-    objective: float
-    gap: float
-    n_steps: int
-    n_products: int
 
 
 def check_loss(loss: str) -> None:
@@ -53,20 +34,7 @@ def check_loss(loss: str) -> None:
 def encode(labels: NDArray[np.integer], n_classes: int, loss: str) -> FloatArray:
     """Targets Y of class numbers: one column of ±1 for two classes, else a column a class.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (N,), integers in [0, n_classes)
-        Class of each row; of two classes, class 1 is the positive one.
-    n_classes : int
-        Number of classes, at least 2.
-    loss : str
-        Many classes are one-hot for the softmax of ``"log_loss"`` and ±1, one against the rest,
-        for the other losses.
-
-    Returns
-    -------
-    Y : ndarray of shape (N, 1) or (N, n_classes)
-        Targets.
+    Many classes are one-hot for the softmax of ``"log_loss"``, and ±1 for the other losses.
 
     Examples
     --------
@@ -171,13 +139,7 @@ def objective(
 
 
 def probabilities(F: FloatArray) -> FloatArray:
-    """Class probabilities of the scores of a ``"log_loss"`` learner.
-
-    Returns
-    -------
-    P : ndarray of shape (N, 2) for one column of scores, else (N, K)
-        Rows sum to 1.
-    """
+    """Class probabilities of the scores of a ``"log_loss"`` learner, (N, 2) or (N, K)."""
     if F.shape[1] == 1:
         return np.hstack([expit(-F), expit(F)])
     return np.asarray(softmax(F, axis=1))

@@ -1,69 +1,41 @@
 r"""The rows of a linear problem as an operator: products with their features, never formed.
 
-A solver knows the rows only by :class:`Operator`. The cells of trees held in memory implement it in
-:class:`mondrian_kernel._linear.cell_operator.CellOperator`.
+A solver knows the rows only by :class:`Operator`. The cells of trees implement it in
+:mod:`mondrian_kernel._linear.cell_operator` at one lifetime and in
+:mod:`mondrian_kernel._linear.levels` at several.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._settings import KERNEL_ROWS, PANEL_NUMBERS
-from mondrian_kernel._trees.csr import cell_features
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
-_NO_VALUES: FloatArray = np.empty((0, 0))
+
+def gather_cells(cells: IntArray, W: FloatArray, n_jobs: int | None = None) -> FloatArray:
+    """Return Φ W for W (C, k) and rows in ``cells`` (N, M); an operator is faster for many."""
+    from mondrian_kernel._kernels.descent import gather
+
+    cells, W = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(W)
+    F = np.empty((cells.shape[0], W.shape[1]))
+    in_threads(lambda begin, end: gather(cells, W, begin, end, F), F.shape[0], n_jobs)
+    return F
 
 
-class SparseRows(NamedTuple):
-    """Rows of Φ as their non-zeros, for kernels that go from row to row.
+def scatter_cells(cells: IntArray, V: FloatArray, n_cells: int) -> FloatArray:
+    """Return Φᵀ V (C, k) for V (N, k) and rows in ``cells`` (N, M)."""
+    from mondrian_kernel._kernels.descent import scatter
 
-    ``cells`` (N, m) are the columns of the non-zeros, ``values`` (N, m) their values. Where all
-    values are equal to ``constant``, ``values`` has size 0.
-    """
-
-    cells: IntArray
-    values: FloatArray
-    constant: float
-
-    @classmethod
-    def of(cls, cells: IntArray, values: FloatArray | None = None) -> SparseRows:
-        """Rows with these non-zeros; where ``values`` is None all are 1/√m."""
-        cells = np.ascontiguousarray(cells, dtype=np.int32)
-        if values is not None and values.shape != cells.shape:
-            raise ValueError(f"values {values.shape} and cells {cells.shape} differ.")
-        kept = _NO_VALUES if values is None else np.ascontiguousarray(values, dtype=float)
-        return cls(cells, kept, float(cells.shape[1] ** -0.5))
-
-    @property
-    def square(self) -> FloatArray:
-        """Squared length ‖φ_i‖² of each row, (N,)."""
-        if self.values.size == 0:
-            return np.ones(self.cells.shape[0])
-        return np.asarray((self.values**2).sum(axis=1))
-
-    def gather(self, W: FloatArray, n_jobs: int | None = None) -> FloatArray:
-        """Return Φ W for W (C, k). For one product; an operator is faster for many."""
-        from mondrian_kernel._kernels.dual import gather
-
-        n_rows = self.cells.shape[0]
-        F, W = np.empty((n_rows, W.shape[1])), np.ascontiguousarray(W)
-        in_threads(lambda begin, end: gather(self, W, begin, end, F), n_rows, n_jobs)
-        return F
-
-    def scatter(self, V: FloatArray, n_cells: int) -> FloatArray:
-        """Return Φᵀ V (C, k) for V (N, k)."""
-        from mondrian_kernel._kernels.dual import scatter
-
-        W = np.zeros((n_cells, V.shape[1]))
-        scatter(self, np.ascontiguousarray(V), W)
-        return W
+    W = np.zeros((n_cells, V.shape[1]))
+    scatter(np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(V), W)
+    return W
 
 
 class Products(Protocol):
@@ -85,8 +57,8 @@ class Operator(Products, Protocol):
 
     H centres, for an intercept that is not penalised; without ``centre`` it is I. Level l joins
     features into fewer ones, :math:`\Phi_l = \Phi S_l`; the last level is the finest and is meant
-    wherever no level is named. An implementation must provide the attributes, ``rows``,
-    ``n_cells``, ``gather``, ``scatter``, ``gram`` and ``take``. The rest follows from these, for
+    wherever no level is named. An implementation must provide the attributes, ``n_cells``,
+    ``gather``, ``scatter``, ``gram``, ``features`` and ``take``. The rest follows from these, for
     one level, and may be overridden by something faster.
 
     Attributes
@@ -102,10 +74,6 @@ class Operator(Products, Protocol):
     sample_weight: FloatArray
     centre: bool
     n_jobs: int | None
-
-    @property
-    def rows(self) -> SparseRows:
-        """Non-zeros of Φ."""
 
     @property
     def n_cells(self) -> NDArray[np.int64]:
@@ -181,11 +149,6 @@ class Operator(Products, Protocol):
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
         """Φ of some rows, without sample weights."""
-        cells, values, _ = self.rows
-        Phi = cell_features(cells[some], None, int(self.n_cells[-1]))
-        if values.size:
-            Phi.data = values[some].ravel()
-        return Phi
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
@@ -226,3 +189,38 @@ def add_symmetric(K: FloatArray, u: FloatArray, v: FloatArray) -> None:
     for begin in range(0, K.shape[0], KERNEL_ROWS):
         rows = slice(begin, begin + KERNEL_ROWS)
         K[rows] += np.outer(u[rows], v) + np.outer(v[rows], u)
+
+
+class SparseOperator(Operator):
+    """Features given as a sparse matrix Φ (N, C)."""
+
+    def __init__(
+        self, Phi: sparse.csr_matrix, sample_weight: FloatArray, centre: bool, n_jobs: int | None
+    ) -> None:
+        self._Phi, self.sample_weight, self.centre, self.n_jobs = Phi, sample_weight, centre, n_jobs
+
+    @property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of features, (1,)."""
+        return np.array([self._Phi.shape[1]])
+
+    def gather(self, W: FloatArray) -> FloatArray:
+        """Return Φ W for W (C, k), without sample weights."""
+        return np.asarray(self._Phi @ W)
+
+    def scatter(self, V: FloatArray) -> FloatArray:
+        """Return Φᵀ V for V (N, k), without sample weights."""
+        return np.asarray(self._Phi.T @ V)
+
+    def gram(self, V: FloatArray) -> FloatArray:
+        """Return K V."""
+        root = self.root_weight[:, None]
+        return self.centred(root * self.gather(self.scatter(root * self.centred(V.copy()))))
+
+    def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
+        """Φ of some rows, without sample weights."""
+        return self._Phi[some]
+
+    def take(self, some: NDArray[np.intp]) -> SparseOperator:
+        """Return the operator of some of the rows."""
+        return SparseOperator(self._Phi[some], self.sample_weight[some], self.centre, self.n_jobs)

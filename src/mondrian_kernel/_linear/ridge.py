@@ -1,25 +1,165 @@
-"""One ridge fit at one alpha: weights, log-determinant, leave-one-out errors."""
+"""Ridge regression at one alpha: weights, variance of predictions, leave-one-out errors."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from mondrian_kernel._linear.cholesky import Factor
-from mondrian_kernel._linear.conjugate_gradients import gradient_dual
+from mondrian_kernel._linear.conjugate_gradients import (
+    Progress,
+    conjugate_gradients,
+    gradient_dual,
+    shifted,
+)
 from mondrian_kernel._linear.lanczos import Probes, krylov
 from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._linear.scores import centred_targets, weights
-from mondrian_kernel._linear.variance import PredictiveVariance
 from mondrian_kernel._settings import (
     FIT_DENSE_SIZE,
     FIT_PROBES,
     GRADIENT_TOL,
+    KRYLOV_STEPS,
     LOG_DET_DENSE_SIZE,
     ONE_FIT_PROBE_TOL,
+    PANEL_NUMBERS,
+    VARIANCE_DENSE_SIZE,
+    VARIANCE_RTOL,
 )
 from mondrian_kernel._typing import FloatArray
+
+
+class PredictiveVariance:
+    r"""Variance of f(x) = b + wᵀφ at new rows after ridge regression, in units of σ².
+
+    Ridge is the posterior mean with weights of variance σ² and noise of variance σ²α. Its variance,
+    in a form that is never negative, is
+
+    .. math::
+        v(x) = 1 - \phi^\top \phi + \alpha\, \psi^\top A^{-1} \psi + \alpha / S,
+        \qquad \psi = \phi - \bar\phi, \quad A = \Phi^\top H \Phi + \alpha I
+
+    with S the sum of the sample weights and :math:`\bar\phi` the weighted mean of the rows' φ. An
+    intercept that is not penalised has a flat prior: H then centres the rows, and α/S is what
+    remains unknown of their mean. Without one, H = I, ψ = φ and the last term is absent. The
+    shortfall of φᵀφ from 1 = k(x, x) is the share of cells with no training data. The variance of a
+    new y is σ² (v + α); for σ² see :func:`signal_variance`.
+
+    The Cholesky factor of size min(C, N) is made once and serves all calls. Above ``dense_size``
+    there is none and each call runs conjugate gradients, for blocks of new rows at once; the
+    values are then too large by a factor of at most 1 + 1e-6.
+    """
+
+    def __init__(
+        self, operator: Operator, alpha: float, *, dense_size: int = VARIANCE_DENSE_SIZE
+    ) -> None:
+        self._operator, self._alpha = operator, alpha
+        self._mean: FloatArray = np.zeros(int(operator.n_cells[-1]))
+        if operator.centre:
+            sums = operator.scatter(operator.sample_weight[:, None])[:, 0]
+            self._mean = sums / operator.total_weight
+        self._factor = Factor(operator, alpha) if operator.size <= dense_size else None
+        if not self._primal:
+            products = operator.gather(self._mean[:, None])[:, 0]
+            self._cross_mean: FloatArray = operator.root_weight * products
+
+    @property
+    def _primal(self) -> bool:
+        """Whether there is a factor, in the space of the features."""
+        return self._factor is not None and self._factor.primal
+
+    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
+        operator, alpha = self._operator, self._alpha
+        squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
+        missing = np.maximum(1.0 - squares, 0.0)
+        if operator.centre:
+            missing += alpha / operator.total_weight
+        centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
+        # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
+        least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
+
+        step = max(1, PANEL_NUMBERS // (self._mean.size if self._primal else operator.n_rows))
+        variance = np.empty(squares.size)
+        for begin in range(0, squares.size, step):
+            s = slice(begin, begin + step)
+            variance[s] = self._known(Phi_new[s], missing[s], centred[s])
+        result: FloatArray = missing + np.maximum(variance, least)
+        return result
+
+    def inverse_diagonal(self) -> FloatArray | None:
+        """Diagonal of (K + αI)⁻¹ over the fitted rows, (N,); None where there is no factor."""
+        return None if self._factor is None else self._factor.inverse_diagonal()
+
+    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n).
+
+        The shortfall of φᵀφ from 1 is independent between rows.
+        """
+        operator, alpha = self._operator, self._alpha
+        squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
+        Psi = Phi_new.toarray() - self._mean
+        if self._factor is not None and self._factor.primal:
+            Z = self._factor.whitened(Psi.T)
+            cov: FloatArray = alpha * (Z.T @ Z)
+        else:
+            cross = self._cross(Phi_new)
+            cov = Psi @ Psi.T - cross.T @ self._solved(cross)
+        cov = 0.5 * (cov + cov.T)
+        if operator.centre:
+            cov += alpha / operator.total_weight
+        cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - squares, 0.0)
+        return cov
+
+    def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Columns k = HΦψ of all new rows, (N, n)."""
+        cross = self._operator.kernel_with(Phi_new)
+        return self._operator.centred(cross - self._cross_mean[:, None])
+
+    def _solved(self, cross: FloatArray) -> FloatArray:
+        """(K + αI)⁻¹ applied to columns."""
+        if self._factor is not None:
+            return self._factor.solve(cross)
+        shift = np.array([self._alpha])
+        blocks = [
+            krylov(self._operator, cross[:, b : b + 8], shift, VARIANCE_RTOL).solution[:, :, 0]
+            for b in range(0, cross.shape[1], 8)
+        ]
+        return np.concatenate(blocks).T
+
+    def _known(
+        self, Phi_new: sparse.csr_matrix, missing: FloatArray, centred: FloatArray
+    ) -> FloatArray:
+        """α ψᵀA⁻¹ψ, which is ψᵀψ - kᵀ(K + αI)⁻¹k with k = HΦψ in the rows' own space."""
+        if self._factor is not None and self._factor.primal:
+            Psi = Phi_new.toarray() - self._mean
+            return self._alpha * self._factor.squares(Psi.T)
+        cross = self._cross(Phi_new)
+        if self._factor is not None:
+            return centred - self._factor.squares(cross)
+        return self._by_gradients(cross, missing, centred)
+
+    def _by_gradients(
+        self, cross: FloatArray, missing: FloatArray, centred: FloatArray
+    ) -> FloatArray:
+        r"""Return ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``, from above.
+
+        Each step takes its part off. At most :math:`\lVert r \rVert^2/\alpha` is left to take, with
+        r the residual: it ends when that is small beside the variance itself.
+        """
+        rest = centred
+
+        def small(now: Progress) -> bool:
+            nonlocal rest
+            rest = centred - now.gained
+            bound = VARIANCE_RTOL * (missing + np.maximum(rest, 0.0))
+            return bool(np.all(now.square / self._alpha <= bound))
+
+        product = shifted(self._operator, self._alpha)
+        conjugate_gradients(product, cross, small, max_steps=KRYLOV_STEPS)
+        return rest
 
 
 class Fit(NamedTuple):
@@ -40,18 +180,8 @@ def solve(
 ) -> Fit:
     r"""Minimise :math:`\sum_i s_i (y_i - b - w^\top \phi_i)^2 + \alpha \lVert w \rVert^2`.
 
-    Parameters
-    ----------
-    operator : Operator
-        The rows, at one level.
-    Y : ndarray of shape (N, T)
-        Targets.
-    alpha : float
-        Penalty α.
-    dense_size : int
-        Largest Cholesky factor, of size min(C, N); conjugate gradients beyond.
-    tol : float
-        Relative residual at which conjugate gradients stop.
+    By a Cholesky factor of size min(C, N) up to ``dense_size``, beyond it by conjugate gradients to
+    a relative residual of ``tol``.
     """
     target, mean = centred_targets(operator, Y)
     if operator.size <= dense_size:

@@ -369,12 +369,18 @@ class _Search:
         return points[int(np.argmin(values))]
 
     def descend(self, theta: FloatArray, steps: int) -> FloatArray:
-        """Take steps (Adam) with a falling rate; return the mean of the last third."""
+        """Take steps (Adam) with a falling rate; return the mean of the last third.
+
+        All relevances share one unit of the steps, and so do all rank shares and all widths: with
+        a unit of its own a column whose slope is only noise would move as far as any other.
+        """
         mean, square, last = np.zeros_like(theta), np.zeros_like(theta), [theta]
+        kinds = np.split(np.arange(theta.size), [self.n_groups, 2 * self.n_groups])
         for step, (fitted, out) in zip(range(steps), self.draws(), strict=False):
             _, gradient = self.slope(theta, fitted, out)
             mean = 0.9 * mean + 0.1 * gradient
-            square = 0.95 * square + 0.05 * gradient**2
+            for kind in kinds:
+                square[kind] = 0.95 * square[kind] + 0.05 * np.mean(gradient[kind] ** 2)
             rate = COLUMN_RATE * min(1.0, 2.0 * (1.0 - step / steps))
             unit = np.sqrt(square / (1.0 - 0.95 ** (step + 1))) + 1e-8
             theta = theta - rate * mean / (1.0 - 0.9 ** (step + 1)) / unit

@@ -72,10 +72,9 @@ class Basis:
             self.spread.check(model.levels.n_features, n_outputs)
         if self.trend is not None:
             self.trend.check(n_columns, n_outputs)
-        if self.link is not None:
-            n_classes = 2 if n_outputs == 1 else n_outputs
-            if self.link.shape != (n_classes + 1,) or not np.isfinite(self.link).all():
-                raise ValueError("link is not a factor and a shift for each class.")
+        link = np.zeros(n_outputs + 1) if self.link is None else self.link
+        if link.shape != (n_outputs + 1,) or not np.isfinite(link).all():
+            raise ValueError("link is not a factor and a shift for each score.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +114,11 @@ class FittedModel:
         The smooth part g, a function of the columns as the trees see them.
     spread : Spread or None
         Only of a regression: how far off predictions are.
-    link : ndarray of shape (n_classes + 1,) or None
-        Only of a classification by squared loss: from scores to log-odds, a factor and a shift for
-        each class.
-    calibration : ndarray of shape (n,) or None
-        Only of a classification: probabilities of the true class of rows held out, increasing.
+    link : ndarray of shape (K + 1,) or None
+        Only of a classification that learns its widths: a factor of the scores and a shift of each,
+        which calibrate the log-odds.
+    calibration : ndarray of shape (n, 2) or None
+        Only of a classification: probability of the true class, and weight, of rows held out.
     """
 
     trees: Trees
@@ -226,6 +225,7 @@ class FittedModel:
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
         if self.calibration is not None:
-            P = self.calibration
-            if P.ndim != 1 or not ((P >= 0) & (P <= 1)).all() or (np.diff(P) < 0).any():
-                raise ValueError("calibration does not hold increasing probabilities.")
+            own = self.calibration
+            fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()
+            if not (fits and (own >= 0).all() and (own[:, 0] <= 1).all() and own[:, 1].all()):
+                raise ValueError("calibration does not hold probabilities and positive weights.")

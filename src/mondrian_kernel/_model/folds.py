@@ -17,6 +17,10 @@ class Folds(NamedTuple):
     of_row: NDArray[np.intp]
     n_folds: int
 
+    def take(self, some: NDArray[np.intp]) -> Folds:
+        """Return the parts of some of the rows."""
+        return Folds(self.of_row[some], self.n_folds)
+
     @property
     def held_out(self) -> NDArray[np.intp]:
         """Return the rows that are held out once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,7 +44,8 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.checks import check_budget, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,16 +58,24 @@ class KernelFit:
         The model.
     operator : LevelOperator
         Cells of the rows.
-    rows : ndarray of shape (n,)
-        Rows that were held out.
+    folds : Folds
+        Parts of the rows that were held out.
     predictions : ndarray of shape (n, K)
-        Their predictions.
+        Predictions of the n rows held out.
+    without : callable
+        Returns the model that was fitted without a part of the rows, by the number of the part.
     """
 
     model: FittedModel
     operator: LevelOperator
-    rows: NDArray[np.intp]
+    folds: Folds
     predictions: FloatArray
+    without: Callable[[int], FittedModel]
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Rows that were held out."""
+        return self.folds.held_out
 
 
 def fit_kernel(
@@ -110,18 +120,15 @@ def fit_kernel(
     std = np.where(std > 0, std, 1.0)
     standard = (Y - mean) / std
     folds = draw_folds(rows.shape[0], seed)
-    metric = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
+    metric, factors = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trend, at_rows = fit_trend(T, standard, s, folds, metric, seed)
-    stages.done(f"trend on {trend.landmarks.shape[0]} landmarks")
+    trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
+    stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
-    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
-    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
-    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
-    operator = LevelOperator(trees, leaf, levels, s, centre=False, n_jobs=n_jobs)
-    stages.done(f"{n_trees} trees grown")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     K, n_fits = Y.shape[1], folds.n_folds + 1
@@ -133,8 +140,15 @@ def fit_kernel(
     if folds.n_folds:
         of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
         predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
-    dual, rest = dual[:, :K], rest[:, 0]
+    duals, dual, rest = dual[:, K:], dual[:, :K], rest[:, 0]
     stages.done("weights of widths and cells")
+
+    def without(fold: int) -> FittedModel:
+        own = duals[:, fold * K : (fold + 1) * K]
+        weights = std * cell_weights(operator, levels, v, own)
+        trend = trends[1 + fold].rescaled(std, mean)
+        return replace(model, cell_weights=weights, trend=trend, rows=None)
+
     model = FittedModel(
         trees=trees,
         levels=levels,
@@ -145,9 +159,25 @@ def fit_kernel(
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
         rows=TrainingRows(leaf, std * rest, s),
-        trend=replace(trend, coef=std * trend.coef, intercept=std * trend.intercept + mean),
+        trend=trends[0].rescaled(std, mean),
     )
-    return KernelFit(model, operator, folds.held_out, std * predictions + mean)
+    return KernelFit(model, operator, folds, std * predictions + mean, without)
+
+
+def grow_levels(
+    T: FloatArray,
+    weight: FloatArray,
+    seed: int,
+    n_estimators: int | str,
+    max_cells: int | None,
+    n_jobs: int | None,
+) -> tuple[Trees, Levels, IntArray, LevelOperator]:
+    """Return trees, their cells at the planned lifetimes, the leaves of rows, and products."""
+    lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
+    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
+    levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
+    operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
+    return trees, levels, leaf, operator
 
 
 def choose_metric(
@@ -158,32 +188,33 @@ def choose_metric(
     metric: Metric,
     seed: int,
     n_jobs: int | None,
-) -> Metric:
+) -> tuple[Metric, list[FloatArray]]:
     """Return the metric, or one with columns more alike, whichever has the lower error.
 
     Relevances are learnt from small samples. Where rows are many, columns matter that a small
     sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
+    The trend chooses for itself: also returned are the factors of the columns that lead from the
+    metric to each of the metrics.
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
-        return metric
+        return metric, [np.ones(rows.shape[1])]
     if rows.shape[0] > METRIC_ROWS:
         some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
         rows, Y, weight = rows[some], Y[some], weight[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
     weights = np.repeat([np.exp(METRIC_NOISE)], LEVEL_COUNT, axis=0)
 
     def error(candidate: Metric) -> float:
         T = candidate.columns(rows)
-        lifetimes, _ = plan_trees(T, seed, METRIC_TREES, None)
-        trees, leaf = grow_trees(T, float(lifetimes[-1]), METRIC_TREES, seed, None, n_jobs)
-        levels = Levels.of(trees, lifetimes, np.ones(lifetimes.size))
-        operator = LevelOperator(trees, leaf, levels, weight, centre=False, n_jobs=n_jobs)
+        operator = grow_levels(T, weight, seed, METRIC_TREES, None, n_jobs)[-1]
         rest = fit_folds(operator, by_fold, folds, weights)
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
 
-    return min((metric.shrunk(power) for power in METRIC_POWERS), key=error)
+    metrics = [metric.shrunk(power) for power in METRIC_POWERS]
+    best = min(metrics, key=error)
+    return best, [each.columns.relevance / best.columns.relevance for each in metrics]
 
 
 def _choose_weights(
@@ -196,7 +227,7 @@ def _choose_weights(
     if n_rows > most:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
         operator, by_fold = operator.take(some), by_fold[some]
-        folds = Folds(folds.of_row[some], folds.n_folds)
+        folds = folds.take(some)
     return choose_level_weights(operator, by_fold, folds, n_levels)
 
 

@@ -8,12 +8,15 @@ with the trees serves all of them, and the pair with the least error on rows hel
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._settings import (
+    LEVEL_CHOICE_STEPS,
     LEVEL_NOISE,
     LEVEL_SLOPES,
     LEVEL_STEPS,
@@ -23,7 +26,11 @@ from mondrian_kernel._typing import FloatArray
 
 
 def solve_levels(
-    operator: LevelOperator, targets: FloatArray, root: FloatArray, weights: FloatArray
+    operator: LevelOperator,
+    targets: FloatArray,
+    root: FloatArray,
+    weights: FloatArray,
+    max_steps: int = LEVEL_STEPS,
 ) -> FloatArray:
     r"""Return coefficients of the rows, of many ridge fits at once.
 
@@ -40,6 +47,8 @@ def solve_levels(
         Square roots of the sample weights S; 0 for rows that are held out.
     weights : ndarray of shape (L, k)
         Weights v of the levels.
+    max_steps : int
+        Most steps of conjugate gradients.
 
     Returns
     -------
@@ -61,10 +70,38 @@ def solve_levels(
         product,
         B,
         lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
-        max_steps=LEVEL_STEPS,
+        precondition=_without_widest(operator, root, weights[0]),
+        max_steps=max_steps,
     )
     dual *= root
     return dual.astype(np.float64)
+
+
+def _without_widest(
+    operator: LevelOperator, root: FloatArray, widest: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    r"""Return products with :math:`(I + v_0 S^{1/2} B B^\top S^{1/2})^{-1}`, for each column.
+
+    The cells of the widest level hold many rows, and so have by far the largest eigenvalues. This
+    preconditioner takes them out. An operator that does not know its rows goes without.
+    """
+    if operator.wide_features is None:
+        return np.copy
+    B = operator.wide_features
+    inverses: list[FloatArray] = []
+    for j, v in enumerate(widest):
+        if j == 0 or not np.array_equal(root[:, j], root[:, j - 1]):
+            half = root[:, j, None] * B
+            values, Q = np.linalg.eigh(half.T @ half)
+        inverses.append((Q / (np.maximum(values, 0.0) + 1.0 / v)) @ Q.T)
+    each = np.stack(inverses)
+
+    def product(R: FloatArray) -> FloatArray:
+        inner = B.T @ (root * R)
+        out: FloatArray = R - root * (B @ np.einsum("kmn,nk->mk", each, inner))
+        return out
+
+    return product
 
 
 def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArray) -> FloatArray:
@@ -76,7 +113,7 @@ def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArra
 def fit_folds(
     operator: LevelOperator, by_fold: FloatArray, folds: Folds, weights: FloatArray
 ) -> FloatArray:
-    """Predict every row by fits from which each part of the rows is held out.
+    """Predict every row by fits from which each part of the rows is held out, to choose by.
 
     Parameters
     ----------
@@ -100,7 +137,8 @@ def fit_folds(
     root = np.repeat(root, n_outputs * n_fits, axis=1)
     targets = np.repeat(by_fold.reshape(n_rows, -1), n_fits, axis=1)
     each = np.tile(weights, n_folds * n_outputs)
-    found = predictions_of(operator, solve_levels(operator, targets, root, each), each)
+    dual = solve_levels(operator, targets, root, each, LEVEL_CHOICE_STEPS)
+    found = predictions_of(operator, dual, each)
     return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
 
 
@@ -108,16 +146,30 @@ def choose_level_weights(
     operator: LevelOperator, by_fold: FloatArray, folds: Folds, n_levels: int
 ) -> FloatArray:
     """Return the weights v (L,) of the levels with the least error on rows held out."""
+    wanted, s = folds.take_held_out(by_fold)[..., None], operator.sample_weight[folds.held_out]
+
+    def errors(weights: FloatArray) -> FloatArray:
+        rest = fit_folds(operator, by_fold, folds, weights) - wanted
+        return np.asarray(np.einsum("n,nkj->j", s, rest**2))
+
+    return lowest_weights(errors, n_levels, folds.n_folds)
+
+
+def lowest_weights(
+    losses: Callable[[FloatArray], FloatArray], n_levels: int, n_folds: int
+) -> FloatArray:
+    """Return the weights v (L,) of the levels with the least loss on rows held out.
+
+    ``losses`` maps weights (L, J) to J losses.
+    """
     pairs = np.array([(a, b) for b in LEVEL_SLOPES for a in LEVEL_NOISE])
     depth = np.arange(n_levels) - (n_levels - 1)
     weights: FloatArray = np.exp(pairs[:, 0] + depth[:, None] * pairs[:, 1])
-    if folds.n_folds == 0:
+    if n_folds == 0:
         return np.asarray(weights[:, 0])
-    rest = fit_folds(operator, by_fold, folds, weights) - folds.take_held_out(by_fold)[..., None]
-    s = operator.sample_weight[folds.held_out]
-    error = np.einsum("n,nkj->j", s, rest**2)
-    best = int(np.argmin(error))
-    logs = np.log(error + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
+    found = losses(weights)
+    best = int(np.argmin(found))
+    logs = np.log(found + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
     shift = _lowest(logs, best, np.array(LEVEL_NOISE))
     return np.asarray(weights[:, best] * np.exp(shift))
 

@@ -10,10 +10,9 @@ from scipy import sparse
 
 from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.levels import LevelOperator, cells_above, is_in_order
-from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._linear.ridge import log_det, solve, standard_loo_errors
+from mondrian_kernel._linear.operator import Operator, SparseOperator
+from mondrian_kernel._linear.ridge import PredictiveVariance, log_det, solve, standard_loo_errors
 from mondrian_kernel._linear.scores import centred_targets, evidences, signal_variance
-from mondrian_kernel._linear.variance import PredictiveVariance
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import draw_folds
@@ -39,18 +38,11 @@ def fitted_operator(
     weight = rows.weight if weighted else np.ones(rows.weight.size)
     if levels.n_levels > 1 and is_in_order(cells_above(trees, levels)):
         return LevelOperator(trees, rows.leaf, levels, weight, points, centre=centre, n_jobs=n_jobs)
-    cells, values = levels.column[0][rows.leaf], None
     if levels.n_levels > 1:
-        each = zip(levels.column, levels.offset[:-1].astype(np.int32), strict=True)
-        cells = np.hstack([column[rows.leaf] + first for column, first in each])
-        values = np.tile(np.repeat(levels.values, levels.n_trees), (weight.size, 1))
+        return SparseOperator(levels.features(rows.leaf, None), weight, centre, n_jobs)
+    cells = levels.column[0][rows.leaf]
     return CellOperator(
-        cells,
-        levels.n_features,
-        values=values,
-        sample_weight=weight,
-        centre=centre,
-        n_jobs=n_jobs,
+        cells, levels.n_features, sample_weight=weight, centre=centre, n_jobs=n_jobs
     )
 
 

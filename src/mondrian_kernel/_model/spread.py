@@ -92,8 +92,8 @@ class Spread:
 
     def _quantile(self, share: float) -> FloatArray:
         if share < 0.5:
-            return -_upper_quantile(-self.errors, self.weight, 1.0 - share)
-        return _upper_quantile(self.errors, self.weight, share)
+            return -upper_quantile(-self.errors, self.weight, 1.0 - share)
+        return upper_quantile(self.errors, self.weight, share)
 
     def continued(
         self, errors: FloatArray, n_cells: NDArray[np.int64], n_more: NDArray[np.int64]
@@ -142,16 +142,18 @@ class Spread:
             raise ValueError("The spread has no rows, or a negative weight.")
 
 
-def _upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
+def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
     """Smallest error with ``share`` of n + 1 rows at or below it; a row of weight s counts as s.
 
+    Where weights are shares, n is not their sum but the number of rows that they are worth.
     Where n rows are too few for the share, the largest error is enlarged in the ratio of the
     normal quantiles, instead of an infinite one.
     """
     order = np.argsort(errors, axis=0)
     below = np.cumsum(weight[order], axis=0)
-    n = float(weight.sum())
-    wanted = share * (n + 1.0)
+    total = float(weight.sum())
+    n = max(total, total**2 / float(weight @ weight))
+    wanted = share * (n + 1.0) * (total / n)
     index = np.minimum((below < wanted * (1 - 1e-12)).sum(axis=0), errors.shape[0] - 1)
     at = np.take_along_axis(order, index[None], axis=0)
     out: FloatArray = np.take_along_axis(errors, at, axis=0)[0]

@@ -11,10 +11,11 @@ ridge regression.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.spatial.distance import cdist
 
@@ -24,7 +25,12 @@ from mondrian_kernel._settings import (
     LANDMARK_JITTER,
     TREND_ALPHAS,
     TREND_BLOCK,
+    TREND_END,
+    TREND_FINAL_LANDMARKS,
+    TREND_FINALISTS,
     TREND_LANDMARKS,
+    TREND_MARGIN,
+    TREND_ROWS,
     TREND_SAMPLE_LANDMARKS,
     TREND_SAMPLE_ROWS,
     TREND_SCALES,
@@ -39,12 +45,18 @@ class Trend:
 
     The kernel is :math:`\sum_l w_l \exp(-\lambda_l \lVert x - z \rVert_1)`, as of the trees, or
     without lifetimes the smooth Matérn kernel :math:`(1 + r) e^{-r}`,
-    :math:`r = \lVert x - z \rVert_2 / width`.
+    :math:`r = \lVert x - z \rVert_2 / width`. Smooth functions may want columns more alike than the
+    trees do, so rows are multiplied by a factor for each column first.
 
     Attributes
     ----------
+    ends : ndarray of shape (2, D)
+        Ends at which columns are cut off: a few rows far from all others would leave a wide gap,
+        in which a smooth function is free.
+    factor : ndarray of shape (D,)
+        Factors of the columns.
     landmarks : ndarray of shape (m, D)
-        Landmarks z.
+        Landmarks z, with the factors in them.
     coef : ndarray of shape (m, K)
         Coefficients c.
     intercept : ndarray of shape (K,)
@@ -54,22 +66,43 @@ class Trend:
     lifetimes, shares : ndarrays of shape (L,)
         Lifetimes λ and weights w of the Laplace kernel; empty for the Matérn kernel. Each
         lifetime is four times the one before.
+    low, high : ndarrays of shape (K,)
+        Bounds of g: its range on the fitted rows, and a tenth of it beyond. A smooth function that
+        was fitted closely may have any value where there are no rows.
     """
 
+    ends: FloatArray
+    factor: FloatArray
     landmarks: FloatArray
     coef: FloatArray
     intercept: FloatArray
     width: float
     lifetimes: FloatArray
     shares: FloatArray
+    low: FloatArray
+    high: FloatArray
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the trend of rows (n, D), of shape (n, K)."""
-        parts = [self.kernel(block) @ self.coef for block in _blocks(rows)]
-        return np.concatenate(parts) + self.intercept
+        parts = [self.kernel(block) @ self.coef for block in _blocks(self.seen(rows))]
+        return np.clip(np.concatenate(parts) + self.intercept, self.low, self.high)
+
+    def rescaled(self, std: FloatArray, mean: FloatArray) -> Trend:
+        """Return std · g + mean, for each output."""
+        own = {name: std * getattr(self, name) + mean for name in ("intercept", "low", "high")}
+        return replace(self, coef=std * self.coef, **own)
+
+    def around(self, rows: FloatArray) -> Trend:
+        """Return the trend with other rows as its landmarks."""
+        return replace(self, landmarks=self.seen(rows))
+
+    def seen(self, rows: FloatArray) -> FloatArray:
+        """Return rows as the kernel sees them: cut off at the ends, times the factors."""
+        seen: FloatArray = np.clip(rows, *self.ends) * self.factor
+        return seen
 
     def kernel(self, rows: FloatArray) -> FloatArray:
-        """Return the kernel between rows and landmarks, (n, m)."""
+        """Return the kernel between rows, with the factors in them, and landmarks, (n, m)."""
         if self.lifetimes.size == 0:
             Z = self.landmarks
             square = np.sum(rows**2, axis=1)[:, None] + np.sum(Z**2, axis=1) - 2.0 * rows @ Z.T
@@ -89,13 +122,32 @@ class Trend:
             laplace += share * E
         return laplace
 
+    def features(self, rows: FloatArray, L: FloatArray) -> NDArray[np.float32]:
+        """Return L⁻¹ k(x, Z) of rows, and last 1, (n, m + 1)."""
+        B = np.ones((rows.shape[0], self.landmarks.shape[0] + 1), np.float32)
+        for begin in range(0, rows.shape[0], TREND_BLOCK):
+            K = self.kernel(self.seen(rows[begin : begin + TREND_BLOCK]))
+            half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
+            B[begin : begin + TREND_BLOCK, :-1] = half.T
+        return B
+
     def check(self, n_columns: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
-        shapes = (self.landmarks.shape, self.coef.shape, self.intercept.shape, self.shares.shape)
-        if shapes != ((m, n_columns), (m, n_outputs), (n_outputs,), self.lifetimes.shape):
-            raise ValueError(f"The arrays of the trend have shapes {shapes}.")
-        for name in ("landmarks", "coef", "intercept", "lifetimes", "shares"):
+        wanted = {
+            "ends": (2, n_columns),
+            "factor": (n_columns,),
+            "landmarks": (m, n_columns),
+            "coef": (m, n_outputs),
+            "intercept": (n_outputs,),
+            "low": (n_outputs,),
+            "high": (n_outputs,),
+            "lifetimes": self.shares.shape,
+            "shares": self.lifetimes.shape,
+        }
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} of the trend has shape {getattr(self, name).shape}.")
             values = getattr(self, name)
             if values.dtype != np.float64 or not np.isfinite(values).all():
                 raise ValueError(f"{name} of the trend is not finite, or of another type.")
@@ -114,8 +166,9 @@ def fit_trend(
     weight: FloatArray,
     folds: Folds,
     metric: Metric,
+    factors: Sequence[FloatArray],
     seed: int,
-) -> tuple[Trend, FloatArray]:
+) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend and fit it.
 
     Parameters
@@ -130,42 +183,71 @@ def fit_trend(
         Rows held out.
     metric : Metric
         Lifetimes and shares of the Laplace kernel.
+    factors : sequence of ndarrays of shape (D,)
+        Factors of the columns to choose from.
     seed : int
         Seed of the landmarks.
 
     Returns
     -------
-    trend : Trend
-        The trend of all rows.
+    trends : list of Trend
+        The trend of all rows, and that without each part of the rows.
     at_rows : ndarray of shape (N, 1 + n_folds, K)
         Trend at each row, of all rows and when each part of the rows is held out.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     sample = order[:TREND_SAMPLE_ROWS]
-    blank = _choose_kernel(rows[sample], Y[sample], weight[sample], metric, seed)
-    blank = replace(blank, landmarks=rows[np.sort(order[:TREND_LANDMARKS])])
-    fit = _Ridge(blank, rows, Y, weight, folds)
+    blank = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
+    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
+    some = np.sort(order[:TREND_ROWS])
+    fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
     alpha = min(TREND_ALPHAS, key=fit.error)
-    trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
+    return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
+
+
+def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[Trend], FloatArray]:
+    """Return trends with bounds, and their values at rows, (N, 1 + n_folds, K).
+
+    The trends are those of all rows, and of the rows without each part.
+    """
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
-    intercept = np.concatenate([trend.intercept for trend in trends])
-    found = replace(blank, coef=coef, intercept=intercept)(rows)
-    return trends[0], found.reshape(rows.shape[0], folds.n_folds + 1, Y.shape[1])
+    zero, free = np.zeros(coef.shape[1]), np.full(coef.shape[1], np.inf)
+    found = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)(rows)
+    at_rows = found.reshape(rows.shape[0], folds.n_folds + 1, -1)
+    at_rows += np.stack([trend.intercept for trend in trends])
+    ended = []
+    for k, trend in enumerate(trends):
+        fitted = at_rows[folds.of_row != k - 1, k] if k else at_rows[:, 0]
+        low, high = fitted.min(axis=0), fitted.max(axis=0)
+        margin = TREND_MARGIN * (high - low)
+        ended.append(replace(trend, low=low - margin, high=high + margin))
+        np.clip(at_rows[:, k], low - margin, high + margin, out=at_rows[:, k])
+    return ended, at_rows
 
 
-def _choose_kernel(
-    rows: FloatArray, Y: FloatArray, weight: FloatArray, metric: Metric, seed: int
+def choose_kernel(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    metric: Metric,
+    factors: Sequence[FloatArray],
+    seed: int,
 ) -> Trend:
-    """Return the kernel with the least error on some rows, with few landmarks."""
+    """Return the kernel with the least error on some rows.
+
+    All kernels are compared with few landmarks, and the best of them with more.
+    """
     folds = draw_folds(rows.shape[0], seed)
-    none, K = np.empty(0), Y.shape[1]
+    none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    spread = float(cdist(some[:300], some[:300]).mean()) or 1.0
-    coef, intercept = np.empty((some.shape[0], K)), np.zeros(K)
-    kernels = [Trend(some, coef, intercept, spread / c, none, none) for c in TREND_SMOOTH_SCALES]
-    kernels += [
-        Trend(some, coef, intercept, 1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES
-    ]
+    coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
+    ends = np.quantile(rows, [TREND_END, 1.0 - TREND_END], axis=0)
+    for factor in factors:
+        own = np.clip(some, *ends) * factor
+        spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
+        widths = [(spread / c, none, none) for c in TREND_SMOOTH_SCALES]
+        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
+        kernels += [Trend(ends, factor, own, coef, zero, *each, -free, free) for each in widths]
     if folds.n_folds == 0:
         return kernels[-1]
 
@@ -173,7 +255,17 @@ def _choose_kernel(
         fit = _Ridge(kernel, rows, Y, weight, folds)
         return min(fit.error(alpha) for alpha in TREND_ALPHAS[1:])
 
-    return min(kernels, key=error)
+    finalists = sorted(kernels, key=error)[:TREND_FINALISTS]
+    more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    return min((kernel.around(more) for kernel in finalists), key=error)
+
+
+def landmark_factor(kernel: Trend) -> FloatArray:
+    """Return L with L Lᵀ the kernel between landmarks."""
+    inner = kernel.kernel(kernel.landmarks)
+    inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
+    L: FloatArray = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    return L
 
 
 class _Ridge:
@@ -185,11 +277,9 @@ class _Ridge:
     def __init__(
         self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
     ) -> None:
-        inner = kernel.kernel(kernel.landmarks)
-        m = inner.shape[0]
-        inner.flat[:: m + 1] += LANDMARK_JITTER
         self.kernel, self.folds = kernel, folds
-        self.L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        self.L = landmark_factor(kernel)
+        m = self.L.shape[0]
         n_parts = folds.n_folds + 1
         self.gram, self.cross = np.zeros((n_parts, m, m)), np.zeros((n_parts, m, Y.shape[1]))
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
@@ -198,7 +288,7 @@ class _Ridge:
             own = np.flatnonzero(folds.of_row == fold)
             for begin in range(0, own.size, TREND_BLOCK):
                 some = own[begin : begin + TREND_BLOCK]
-                k, s, y = kernel.kernel(rows[some]), weight[some], Y[some]
+                k, s, y = kernel.kernel(kernel.seen(rows[some])), weight[some], Y[some]
                 k *= np.sqrt(s)[:, None]
                 self.gram[fold] += linalg.blas.dsyrk(1.0, k.T)
                 k *= np.sqrt(s)[:, None]

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
 from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array
@@ -141,14 +137,8 @@ def join_equal(
 ) -> tuple[NDArray[np.intp], FloatArray]:
     """Find rows that differ in themselves or in their targets, in a fixed order.
 
-    A row of weight 2 is as good as two equal ones then, and equal rows are left out together.
-
-    Returns
-    -------
-    first : ndarray of int
-        One row of each set of equal ones.
-    weight : ndarray like ``first``
-        Sum of their weights.
+    Returns one row of each set of equal ones, and the sum of their weights. A row of weight 2 is as
+    good as two equal ones then, and equal rows are left out together.
     """
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     order = np.lexsort([*targets.T, *rows.T])
@@ -165,10 +155,17 @@ def in_fixed_order(
     What is drawn at random then depends neither on the order of the rows nor on whether a row of
     weight 2 came as two rows.
     """
-    if weight is None and rows.shape[0] > JOINED_ROWS:
-        return rows, Y, weight
-    first, total = join_equal(rows, Y, weight)
+    first, total = fixed_order(rows, Y, weight)
     return rows[first], Y[first], total
+
+
+def fixed_order(
+    rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None
+) -> tuple[NDArray[np.intp], FloatArray | None]:
+    """Return the rows that :func:`in_fixed_order` returns by their numbers, and their weights."""
+    if weight is None and rows.shape[0] > JOINED_ROWS:
+        return np.arange(rows.shape[0]), weight
+    return join_equal(rows, Y, weight)
 
 
 def join_copies(
@@ -179,12 +176,25 @@ def join_copies(
     Repeated rows and weights are then the same thing in all that follows, and copies of a row do
     not stay when it is left out.
     """
+    kept, weight = distinct_rows(rows, Y, weight)
+    return (rows, Y, weight) if kept.size == rows.shape[0] else (rows[kept], Y[kept], weight)
+
+
+def distinct_rows(
+    rows: FloatArray, Y: FloatArray, weight: FloatArray | None
+) -> tuple[NDArray[np.intp], FloatArray | None]:
+    """Return the rows that :func:`join_copies` returns by their numbers, and their weights."""
     first, total = join_equal(rows, Y, weight)
     if first.size == rows.shape[0]:
-        return rows, Y, weight
+        return np.arange(first.size), weight
     place = np.argsort(first)
-    kept = first[place]
-    return rows[kept], Y[kept], total[place]
+    return first[place], total[place]
+
+
+def used_rows(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
+    """Return the numbers of the ``n_rows`` rows whose weight is not zero."""
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    return np.arange(n_rows) if weight is None or weight.ndim == 0 else np.flatnonzero(weight)
 
 
 def class_labels(

@@ -15,7 +15,7 @@ from mondrian_kernel._path.driver import Verbose, cell_budget, listener
 from mondrian_kernel._path.forest_path import forest_path
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import ridge_path
+from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._settings import (
     ALPHA_SLACK,
     CHOICE_CELLS,
@@ -174,22 +174,16 @@ class _RidgeSearch:
         """Return the path of some of the rows."""
         weight = None if self.weight is None else self.weight[some]
         X, Y, weight = join_copies(self.rows[some], self.Y[some], weight)
+        how = self.criterion, self.held_out, self.solver
+        learner = RidgeLearner(Y, weight, alphas, *how, CHOICE_TOL, self.seed, self.n_jobs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is good enough to choose by
             return ridge_path(
                 Growth(X, n_trees, self.seed, self.n_jobs),
-                Y,
-                weight,
-                budget=cell_budget(X.shape, n_trees),
-                alphas=alphas,
-                criterion=self.criterion,
-                held_out=self.held_out,
+                learner,
+                cell_budget(X.shape, n_trees),
                 n_lifetimes=SAMPLE_LIFETIMES,
                 lifetimes=lifetimes,
-                solver=self.solver,
-                tol=CHOICE_TOL,
-                seed=self.seed,
-                n_jobs=self.n_jobs,
                 callback=self.callback,
             )
 

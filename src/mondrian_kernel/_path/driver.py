@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -163,7 +164,7 @@ def _warn(path: LifetimePath, grown: Growth | Grown, plan: Plan) -> None:
             f"The best lifetime, {last:.4g}, is the last of the path: a larger one may be better. "
             "Raise max_lifetime.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=_outside(),
         )
 
 
@@ -172,8 +173,16 @@ def _warn_budget(lifetime: float) -> None:
         f"The trees have as many cells as fit into memory at lifetime {lifetime:.4g}; the path "
         "ends there. Fewer trees (n_estimators) get further.",
         UserWarning,
-        stacklevel=5,
+        stacklevel=_outside(),
     )
+
+
+def _outside() -> int:
+    """Return the ``stacklevel`` of a warning that points to the caller of the library."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("mondrian_kernel."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def advance(grown: Growth | Grown, max_lifetime: float, budget: int) -> float:
@@ -309,18 +318,22 @@ def listener(verbose: Verbose) -> Callback | None:
 
 
 class Stages:
-    """Tells how far a fit of several stages has come, as a path does."""
+    """Tells how far a fit of several stages has come, as a path does.
+
+    ``seconds`` holds the time that each stage took.
+    """
 
     def __init__(self, verbose: Verbose, total: int) -> None:
-        self._tell, self._total, self._done = listener(verbose), total, 0
+        self._tell, self._total = listener(verbose), total
+        self.seconds: dict[str, float] = {}
         self._began = perf_counter()
 
     def done(self, stage: str) -> None:
         """Tell that a stage has ended, and the seconds that it took."""
-        self._done += 1
         now = perf_counter()
+        self.seconds[stage] = seconds = now - self._began
         if self._tell is not None:
-            self._tell(self._done, self._total, {"stage": stage, "seconds": now - self._began})
+            self._tell(len(self.seconds), self._total, {"stage": stage, "seconds": seconds})
         self._began = now
 
 

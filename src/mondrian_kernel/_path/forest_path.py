@@ -37,42 +37,13 @@ def forest_path(
         \frac{\sum_{j \in c_m(i), j \ne i} s_j (y_j - b_{-i})}{\sum_{j \in c_m(i), j \ne i} s_j
         + \alpha}
 
-    The trees grow as the path advances, until the error has clearly passed its best.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (N, D)
-        Rows, scaled.
-    Y : ndarray of shape (N, T)
-        Targets.
-    n_estimators : int, default=100
-        Number of trees M.
-    n_lifetimes : int, default=20
-        Number of lifetimes at most, placed by the growth of the number of cells.
-    lifetimes : array-like or None, default=None
-        Lifetimes to evaluate instead.
-    alphas : array-like or None, default=None
-        Shrinkages γ². None: nine from 0.001 to 10.
-    sample_weight : ndarray of shape (N,) or None, default=None
-        Positive weights s. A row is left out with all its weight.
-    fit_intercept : bool, default=True
-        Whether leaves are shrunk to the mean b of the targets; to 0 otherwise.
-    seed : int, default=0
-        Seed of the trees.
-    n_jobs : int or None, default=None
-        Threads that grow the trees.
-    callback : callable or None, default=None
-        Called as ``callback(done, total, info)`` as the path advances.
-
-    Returns
-    -------
-    path : LifetimePath
-        ``loo_error`` for each (lifetime, alpha), summed over outputs.
+    for targets (N, T), whose errors are added up. b is their mean, or 0 without ``fit_intercept``.
+    A row is left out with all its weight. The trees grow as the path advances, until the error has
+    clearly passed its best.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mondrian_kernel._path.forest_path import forest_path
     >>> rows = np.random.default_rng(0).uniform(size=(200, 2))
     >>> path = forest_path(rows, np.sin(6 * rows[:, :1]))
     >>> bool(path.score.min() < 0.2 * np.var(np.sin(6 * rows[:, 0])))
@@ -125,27 +96,10 @@ def loo_predictions(
     *,
     fit_intercept: bool = True,
 ) -> FloatArray:
-    """Predict each row by the forest of the others, for all alphas, on trees that stay.
+    """Predict each row by the forest of the others, for all alphas, on trees that stay, (A, N, T).
 
-    Parameters
-    ----------
-    cells : ndarray of shape (N, M), int32
-        Cell of each row in each tree.
-    n_cells : int
-        Number of cells C of all trees.
-    Y : ndarray of shape (N, T)
-        Targets.
-    s : ndarray of shape (N,)
-        Positive weights.
-    alphas : ndarray of shape (A,)
-        Shrinkages, not negative.
-    fit_intercept : bool, default=True
-        Whether the leaves are shrunk to the mean of the others.
-
-    Returns
-    -------
-    predictions : ndarray of shape (A, N, T)
-        Predictions.
+    ``cells`` (N, M) are the cells of the rows, ``Y`` (N, T) and ``s`` (N,) targets and weights. The
+    leaves are shrunk to the mean of the others, or to 0 without ``fit_intercept``.
     """
     n_rows, n_trees = cells.shape
     flat = cells.ravel()

@@ -36,7 +36,7 @@ def path_html(path: LifetimePath) -> str:
     alt = f"{curve.name} against the lifetime, best at {path.lifetimes[k]:.4g}"
     mark = (path.lifetimes[k], values[k]) if shown[k] else None
     sketch = _sketch(path.lifetimes[shown], values[shown], mark, alt)
-    return _page(type(path).__name__, rows, sketch)
+    return page(type(path).__name__, rows, sketch)
 
 
 def posterior_html(posterior: LifetimePosterior) -> str:
@@ -52,7 +52,7 @@ def posterior_html(posterior: LifetimePosterior) -> str:
     edges, density = density_steps(posterior)
     alt = f"posterior density of log λ, 90 % between {low:.4g} and {high:.4g}"
     sketch = _sketch(np.repeat(edges, 2)[1:-1], np.repeat(density, 2), None, alt)
-    return _page(type(posterior).__name__, rows, sketch)
+    return page(type(posterior).__name__, rows, sketch)
 
 
 def density_steps(posterior: LifetimePosterior) -> tuple[FloatArray, FloatArray]:
@@ -64,7 +64,8 @@ def density_steps(posterior: LifetimePosterior) -> tuple[FloatArray, FloatArray]
     return np.append(edges[:-1][held], edges[-1]), density
 
 
-def _page(name: str, rows: Mapping[str, str], sketch: str) -> str:
+def page(name: str, rows: Mapping[str, str], sketch: str) -> str:
+    """Table of named values, with a picture or another table beside it."""
     body = "".join(
         f'<tr><th scope="row" style="text-align:left">{escape(key)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.losses import Minimum, check_loss, encode, value
-from mondrian_kernel._linear.newton import minimise
+from mondrian_kernel._linear.losses import check_loss, encode, value
+from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.sgd import inherit, parents
 from mondrian_kernel._path.checks import default_alphas
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow
@@ -59,53 +59,16 @@ def loss_path(
         \min_{W, b} \sum_i s_i \ell(y_i, b + W^\top \phi_\lambda(x_i)) + \alpha \lVert W \rVert^2
 
     The trees grow as the path advances, until the loss has clearly passed its best. At each
-    lifetime alpha moves from its last best as long as that lowers the loss. A fit starts from the
-    one before it; cells that were cut inherit their weights.
+    lifetime alpha moves from its last best as long as that lowers the loss; alphas that were not
+    tried are NaN. A fit starts from the one before it; cells that were cut inherit their weights.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (N, D)
-        Rows, scaled.
-    labels : ndarray of shape (N,), integers in [0, n_classes)
-        Class of each row.
-    n_classes : int
-        Number of classes, at least 2.
-    loss : {"log_loss", "hinge", "squared"}
-        Loss ℓ, which is the score too.
-    n_estimators : int, default=200
-        Number of trees M.
-    max_rows : int, default=4000
-        Most rows to fit, and most to hold out.
-    parts : tuple of two arrays of int or None, default=None
-        Rows to fit and rows to hold out; None: a random choice.
-    n_lifetimes : int, default=20
-        Number of lifetimes at most, placed by the growth of the number of cells.
-    max_lifetime : float or None, default=None
-        Lifetime at which the path ends. None: where the loss has clearly passed its best.
-    lifetimes : array-like or None, default=None
-        Lifetimes to evaluate, instead of the two parameters above.
-    alphas : array-like or None, default=None
-        Penalties α. None: eleven from 0.0001 to 10.
-    sample_weight : ndarray of shape (N,) or None, default=None
-        Positive weights s, of the score too.
-    seed : int, default=0
-        Seed of the trees and of the rows held out.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
-    callback : callable or None, default=None
-        Called as ``callback(done, total, info)`` as the path advances.
-
-    Returns
-    -------
-    path : LifetimePath
-        Losses ``train_loss`` and ``validation_loss`` for each (lifetime, alpha); NaN for alphas
-        that were not tried, as the loss rose on the way to them. After Ctrl-C it holds what was
-        done so far and ``path.complete`` is False.
+    ``rows`` are scaled, ``labels`` (N,) are class numbers. ``parts`` are the rows to fit and to
+    hold out; None: a random choice of at most ``max_rows`` each. The other arguments are those of
+    :func:`mondrian_kernel.lifetime_path`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mondrian_kernel._path.loss_path import loss_path
     >>> rows = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
     >>> labels = (rows[:, 0] * rows[:, 1] > 0).astype(int)
     >>> path = loss_path(rows, labels, 2, "log_loss", n_estimators=50)
@@ -224,22 +187,11 @@ class LossLearner:
 def split(
     labels: NDArray[np.integer], max_rows: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Hold out a fifth of the rows of each class; every class keeps a row to fit.
+    """Return rows to fit and rows to hold out, a fifth of each class; every class keeps one to fit.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (N,)
-        Class of each row.
-    max_rows : int
-        Most rows of each part; more are fitted only if there are more classes.
-    rng : Generator
-        Source of the choice.
-
-    Returns
-    -------
-    fitted, held_out : ndarray of int
-        Rows. A class of fewer than five rows gives one with the probability of a fifth a row, a
-        class of one row none. Where nothing can be held out the rows to fit stand in.
+    Each part has at most ``max_rows``; more are fitted only if there are more classes. A class of
+    fewer than five rows gives one with the probability of a fifth a row, a class of one row none.
+    Where nothing can be held out the rows to fit stand in.
     """
     first, fitted, held_out = [], [], []
     for c in np.unique(labels):

@@ -20,74 +20,59 @@ from mondrian_kernel._settings import (
     PATH_DENSE_COST,
     PATH_PATIENCE,
 )
-from mondrian_kernel._trees.csr import features_through
 from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.levels import features_through
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
-HeldOut = tuple[FloatArray, FloatArray]  # rows, targets
-
 
 def ridge_path(
     grown: Growth | Grown,
-    Y: FloatArray,
-    weight: FloatArray | None,
-    *,
+    learner: RidgeLearner,
     budget: int,
-    alphas: FloatArray,
-    criterion: str,
-    held_out: HeldOut | None,
+    *,
     max_lifetime: float | None = None,
     n_lifetimes: int = 50,
     lifetimes: FloatArray | None = None,
-    solver: str,
-    tol: float,
-    fit_intercept: bool = True,
-    seed: int,
-    n_jobs: int | None,
-    callback: Callback | None,
+    callback: Callback | None = None,
     names_of: Any = None,
 ) -> LifetimePath:
     """Return the path of valid rows, on trees that grow or are grown.
 
-    ``Y`` (N, T) and ``weight`` (N,) belong to the rows of ``grown``; they are kept, not copied.
-    The other parameters are those of :func:`mondrian_kernel.lifetime_path`.
+    The arguments are those of :func:`mondrian_kernel.lifetime_path`. Targets and weights of the
+    learner belong to the rows of ``grown``; they are kept, not copied.
     """
-    learner = RidgeLearner(
-        Y, weight, alphas, criterion, held_out, solver, tol, fit_intercept, seed, n_jobs
-    )
-    plan = Plan(
-        n_lifetimes,
-        budget,
-        PATH_PATIENCE,
-        EVIDENCE_MARGIN if criterion.startswith("evidence") else None,
-        max_lifetime,
-        lifetimes,
-        warns=True,
-    )
+    alphas, criterion, n_jobs = learner.alphas, learner.criterion, learner.n_jobs
+    margin = EVIDENCE_MARGIN if criterion.startswith("evidence") else None
+    plan = Plan(n_lifetimes, budget, PATH_PATIENCE, margin, max_lifetime, lifetimes, warns=True)
     path, trees, leaf = follow(grown, learner, plan, alphas, criterion, callback)
     end = MondrianFeatures.from_trees(
-        trees, trees.lifetime, n_jobs=n_jobs, seed=seed, names_of=names_of
+        trees, trees.lifetime, n_jobs=n_jobs, seed=learner.seed, names_of=names_of
     )
-    rows = RidgeRows(end, leaf, Y, weight, fit_intercept, np.zeros(Y.shape[1]))
+    Y, weight = learner.Y, learner.weight
+    rows = RidgeRows(end, leaf, Y, weight, learner.fit_intercept, np.zeros(Y.shape[1]))
     return replace(path, model=rows)
 
 
 @dataclass(frozen=True)
 class RidgeLearner:
-    """Scores ridge regression at several lifetimes together, which cost as much as one."""
+    """Scores ridge regression at several lifetimes together, which cost as much as one.
+
+    ``Y`` (N, T) and ``weight`` (N,) are targets and weights, ``held_out`` rows and their targets;
+    the rest is as in :func:`mondrian_kernel.lifetime_path`.
+    """
 
     Y: FloatArray
     weight: FloatArray | None
     alphas: FloatArray
     criterion: str
-    held_out: HeldOut | None
+    held_out: tuple[FloatArray, FloatArray] | None
     solver: str
     tol: float
-    fit_intercept: bool
     seed: int
     n_jobs: int | None
+    fit_intercept: bool = True
 
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         """Yield the points of all the lifetimes at once."""
@@ -130,7 +115,8 @@ class RidgeLearner:
         solver, by_probes = self.solver, self.criterion != "holdout"
         if solver == "auto":
             # What random vectors estimate is worth a longer computation without them.
-            limit = PATH_DENSE_COST if by_probes else lanczos_cost(operator, self.alphas)
+            work = operator.cells.size, operator.total_weight
+            limit = PATH_DENSE_COST if by_probes else lanczos_cost(*work, self.alphas)
             cost = dense_cost(operator.n_rows, int(operator.n_cells[-1]))
             solver = "dense" if cost <= limit else "lanczos"
         if solver == "dense":

@@ -15,19 +15,10 @@ from mondrian_kernel._typing import FloatArray, IntArray
 
 
 class Growth:
-    """M trees in growth on the rows of ``X``: mutable, until :meth:`freeze` is called.
+    """M trees in growth on the rows of ``X`` (N, D): mutable, until :meth:`freeze` is called.
 
-    Parameters
-    ----------
-    X : ndarray of shape (N, D), float64
-        The rows, finite, with finite ranges.
-    n_trees : int
-        Number of trees, M.
-    seed : int
-        Seed of all node streams, below 2**64. The trees depend on it and on ``X`` alone: not on
-        ``n_jobs``, nor on the steps in which time advances.
-    n_jobs : int or None
-        Threads.
+    The trees depend on the rows and on ``seed``, below 2**64, alone: not on ``n_jobs``, nor on the
+    steps in which time advances.
     """
 
     # Expected cuts per cell in a step of ``advance_within``.

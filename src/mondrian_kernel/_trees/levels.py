@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,17 +28,9 @@ class Levels:
         k_M(x, x') = \sum_l w_l \frac1M \sum_m 1[c_{lm}(x) = c_{lm}(x')], \qquad
         \mathrm{E}\, k_M(x, x') = \sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)
 
-    Attributes
-    ----------
-    lifetimes : ndarray of shape (L,)
-        Lifetimes λ, increasing.
-    weights : ndarray of shape (L,)
-        Weights w, positive.
-    column : ndarray of shape (L, n_nodes), int32
-        Cell that a node is or lies in at each lifetime, numbered within the level; -1 for a node
-        that has been cut by then.
-    per_tree : ndarray of shape (L, M), int64
-        Number of cells of each tree at each lifetime.
+    ``lifetimes`` (L,) increase, ``weights`` (L,) are positive. ``column`` (L, n_nodes) is the cell
+    that a node is or lies in at each lifetime, numbered within the level, and -1 for a node that
+    has been cut by then. ``per_tree`` (L, M) counts the cells of each tree.
     """
 
     lifetimes: FloatArray
@@ -89,20 +82,11 @@ class Levels:
     def features(self, node: IntArray, log_stay: FloatArray | None) -> sparse.csr_matrix:
         """Sparse features Φ of rows, level after level.
 
-        Parameters
-        ----------
-        node : ndarray of shape (N, M), int32
-            Node of each row in each tree at the last lifetime, or below it.
-        log_stay : ndarray of shape (N, M, L) or None
-            Log-probability that the row lies in its cell; None where it is 0 for all.
+        ``node`` (N, M) is the node of each row in each tree at the last lifetime, or below it.
+        ``log_stay`` (N, M, L) is the log-probability that the row lies in its cell, 0 where None.
         """
-        n_rows, n_trees = node.shape
-        n_levels = self.n_levels
-        if node.size * n_levels > np.iinfo(np.int32).max:
-            raise ValueError(
-                f"{n_rows} rows × {n_trees} trees × {n_levels} lifetimes are more non-zeros than "
-                "int32 indices can count. Transform in batches of rows."
-            )
+        (n_rows, n_trees), n_levels = node.shape, self.n_levels
+        _check_number(n_rows, n_levels * n_trees)
         column = np.empty((n_rows, n_levels, n_trees), np.int32)
         data = np.empty((n_rows, n_levels, n_trees))
         for level, value in enumerate(self.values):
@@ -111,12 +95,7 @@ class Levels:
             data[:, level] = value
             if log_stay is not None:
                 data[:, level] *= np.exp(log_stay[:, :, level])
-        indptr = np.arange(0, column.size + 1, n_levels * n_trees, dtype=np.int32)
-        shape = n_rows, self.n_features
-        Phi = sparse.csr_matrix((data.ravel(), column.ravel(), indptr), shape=shape)
-        if log_stay is not None and not data.all():
-            Phi.eliminate_zeros()
-        return Phi
+        return sparse_rows(column.reshape(n_rows, -1), data.reshape(n_rows, -1), self.n_features)
 
     def check(self, trees: Trees) -> None:
         """Raise ValueError unless these can be the cells of ``trees``."""
@@ -240,3 +219,40 @@ def online_levels(online: OnlineTrees, rungs: slice, weights: FloatArray | None 
     if weights is None:
         weights = np.full(lifetimes.size, 1.0 / lifetimes.size)
     return Levels(lifetimes, weights, online.column[rungs], online.n_cells_per_tree[rungs])
+
+
+def _check_number(n_rows: int, n_each: int) -> None:
+    if n_rows * n_each > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"{n_rows} rows with {n_each} cells each are more non-zeros than int32 indices can "
+            "count. Transform in batches of rows."
+        )
+
+
+def sparse_rows(column: IntArray, data: FloatArray, n_features: int) -> sparse.csr_matrix:
+    """Return the matrix with the values ``data`` (N, m) in the columns ``column`` (N, m)."""
+    _check_number(*column.shape)
+    indptr = np.arange(0, column.size + 1, column.shape[1], dtype=np.int32)
+    shape = column.shape[0], n_features
+    Phi = sparse.csr_matrix((data.ravel(), column.ravel(), indptr), shape=shape)
+    if not Phi.data.all():
+        Phi.eliminate_zeros()
+    return Phi
+
+
+def cell_features(column: IntArray, log_stay: FloatArray | None, n_cells: int) -> sparse.csr_matrix:
+    """Φ from the cells of rows (N, M) and the logarithms of √M times their values, 0 where None."""
+    value = column.shape[1] ** -0.5
+    stay = np.full(column.shape, value) if log_stay is None else value * np.exp(log_stay)
+    return sparse_rows(column, stay, n_cells)
+
+
+def features_through(
+    trees: Trees, X: FloatArray, lifetimes: FloatArray, n_jobs: int | None = None
+) -> Iterator[sparse.csr_matrix]:
+    """Yield Φ of valid rows at each of ascending lifetimes, from one walk down the trees."""
+    node, log_stay = trees.walk_through(X, lifetimes, n_jobs)
+    for k, lifetime in enumerate(lifetimes):
+        cells = trees.cells(float(lifetime))
+        column, stay = cells.column[node], np.ascontiguousarray(log_stay[:, :, k])
+        yield cell_features(column, stay, cells.total)

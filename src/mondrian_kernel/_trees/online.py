@@ -89,29 +89,12 @@ class OnlineTrees:
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
-        Parameters
-        ----------
-        trees : Trees
-            Trees on rows, all on the same number of rows.
-        seed : int
-            Seed of the extension, below 2**64. It may be the seed that the trees were grown with:
-            the streams differ.
-        rungs : array-like of shape (R,) or None
-            Lifetimes at which cells are numbered, increasing up to ``trees.lifetime``, which is
-            the only one if None.
-        column : ndarray of shape (R, n_nodes), int32, or None
-            Cells of the nodes at each rung; ``trees.cells`` if None. With the ``column`` of other
-            online trees, their :meth:`freeze`, seed, rungs and ``stop``, the result goes on as
-            they would.
-        stop : ndarray of shape (n_nodes,) or None
-            Time to which the clock of each leaf has run; all to the lifetime if None.
-        room : int
-            Number of nodes to have room for at once.
-
-        Returns
-        -------
-        online : OnlineTrees
-            The trees, ready for new rows.
+        The seed may be that which the trees were grown with: the streams differ. Cells are numbered
+        at ``rungs``, which increase up to ``trees.lifetime``, by default that alone; ``column`` (R,
+        n_nodes) are their numbers, by default those of ``trees.cells``. ``stop`` (n_nodes,) is the
+        time to which the clock of each leaf has run, by default the lifetime. With rungs, column,
+        stop and seed of other online trees and their :meth:`freeze`, the result goes on as they
+        would. There is room for ``room`` nodes at once.
         """
         rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
         if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):
@@ -143,7 +126,6 @@ class OnlineTrees:
         lifetime: float,
         seed: int,
         rungs: Sequence[float] | FloatArray | None = None,
-        room: int = 0,
     ) -> OnlineTrees:
         """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
         none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
@@ -151,7 +133,7 @@ class OnlineTrees:
         links = (none, none, none, none, none)
         trees = Trees(lifetime, root, *links, never, never, box, box, none)
         n_rungs = 1 if rungs is None else len(rungs)
-        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32), room=room)
+        return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
 
     @property
     def n_rows(self) -> int:
@@ -180,23 +162,15 @@ class OnlineTrees:
     def extend(self, X: FloatArray, max_cells: int | None = None) -> IntArray:
         """Extend every tree by new rows, all of them or, if interrupted, none.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, D), float64
-            Rows, finite, whose ranges together with those of the earlier rows do not overflow.
-        max_cells : int or None
-            Bound on the number of cells of all trees together, at the lifetime. Once it is reached
-            no cut is made any more: a row goes down by the cuts there are and joins the cell it
-            arrives in. Boxes and counts on its way take it in as ever, so that all boxes still
-            bound their rows tightly; but cuts which would have parted the row are missing, the
-            cells grow, and the kernel becomes wider than Laplace. A tree's first row makes a cell
-            in any case.
+        The ranges of the rows (n, D) together with those of the earlier rows must not overflow.
+        Returns the leaf of each row (n, M); its cell at rung r is ``column[r, leaf]``. The array
+        must not be changed before the next call, as :meth:`rollback` reads it.
 
-        Returns
-        -------
-        leaf : ndarray of shape (n, M), int32
-            Node of each row's cell; its number at rung r is ``column[r, leaf]``. Not to be
-            changed before the next call, as :meth:`rollback` reads it.
+        ``max_cells`` bounds the number of cells of all trees together, at the lifetime. Once it is
+        reached no cut is made any more: a row goes down by the cuts there are and joins the cell it
+        arrives in. Boxes and counts on its way take it in as ever; but cuts which would have parted
+        the row are missing, the cells grow, and the kernel becomes wider than Laplace. A tree's
+        first row makes a cell in any case.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
@@ -233,11 +207,8 @@ class OnlineTrees:
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
 
-        Parameters
-        ----------
-        n_rows : int
-            The :attr:`n_rows` of that state. If nothing was added since, nothing happens; so a
-            caller may note it, extend, learn, and roll back if any of that fails.
+        If nothing was added since, nothing happens; so a caller may note :attr:`n_rows`, extend,
+        learn, and roll back if any of that fails.
         """
         batch, done = self._batch, self._refinement
         self._frozen = None
@@ -254,7 +225,7 @@ class OnlineTrees:
             )
 
     def deeper(self, lifetime: float, n_rungs: int | None = None) -> OnlineTrees:
-        r"""Return the trees with a later lifetime, which is a new rung.
+        """Return the trees with a later lifetime, which is a new rung.
 
         Nothing is cut at once, and the new rung has the cells of the one below. But where a row
         arrives in a leaf from now on, the clock of the leaf goes on to the new lifetime before the
@@ -265,19 +236,9 @@ class OnlineTrees:
         row comes between them. Boxes made so bound their rows, no longer tightly, and counts are
         shares of that of the leaf.
 
-        These trees keep their rungs, but must not be extended any more: memory is shared.
-
-        Parameters
-        ----------
-        lifetime : float
-            The new lifetime, later than the present one.
-        n_rungs : int or None
-            Number of rungs to have at most, the lowest ones are dropped; as many as now if None.
-
-        Returns
-        -------
-        trees : OnlineTrees
-            The trees, which :meth:`rollback` does not take back behind this.
+        There are at most ``n_rungs``, by default as many as now; the lowest ones are dropped. These
+        trees keep their rungs, but must not be extended any more: memory is shared.
+        :meth:`rollback` does not take the result back behind this.
         """
         if not self.lifetime < lifetime < np.inf:
             raise ValueError(f"lifetime={lifetime} is not later than {self.lifetime}, and finite.")
@@ -313,6 +274,20 @@ class OnlineTrees:
         column = np.ascontiguousarray(column[:, kept])
         frozen = Trees(lifetime, *nodes)
         return OnlineTrees.from_trees(frozen, self.seed, self.rungs[:-1], column, stop)
+
+    def widened(self, n_more: int) -> OnlineTrees:
+        """Return the trees with further columns, in which all rows so far are 0.
+
+        Such columns add nothing to the sides of a box, so these are trees as sampled on rows that
+        had the columns from the beginning. No memory is shared.
+        """
+        trees = self.freeze()
+        zeros = np.zeros((trees.time.size, n_more))
+        nodes = trees.nodes._replace(
+            lower=np.hstack([trees.lower, zeros]), upper=np.hstack([trees.upper, zeros])
+        )
+        wider = Trees(self.lifetime, *nodes)
+        return OnlineTrees.from_trees(wider, self.seed, self.rungs, self.column, self.stop)
 
     @property
     def stop(self) -> FloatArray:

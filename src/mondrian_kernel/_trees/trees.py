@@ -1,4 +1,4 @@
-"""Mondrian trees on data, frozen: flat arrays, and what can be read off them at any lifetime."""
+"""Mondrian trees on data, frozen: flat arrays, what they are at any lifetime, and their cuts."""
 
 from __future__ import annotations
 
@@ -99,17 +99,10 @@ class Trees:
         return Cells(column, per_tree)
 
     def top_nodes(self, column: IntArray) -> NDArray[np.bool_]:
-        """Mark the nodes that are cells, not parts of one.
+        """Mark the nodes that are cells, not parts of one: one node for every cell.
 
-        Parameters
-        ----------
-        column : ndarray of shape (..., n_nodes), int32
-            Cell of each node, as in :class:`Cells`, at one lifetime or at several.
-
-        Returns
-        -------
-        is_top : ndarray of the same shape, bool
-            Whether the node is in a cell and its parent is not: one node for every cell.
+        ``column`` (..., n_nodes) is the cell of each node, as in :class:`Cells`, at one lifetime or
+        at several. A node is marked if it is in a cell and its parent is not.
         """
         is_top: NDArray[np.bool_] = column >= 0
         is_top &= (self.parent < 0) | (column[..., self.parent] < 0)
@@ -227,3 +220,84 @@ def _in_range(array: IntArray | FloatArray, low: float, high: float) -> bool:
 def _require(condition: object, problem: str) -> None:
     if not condition:
         raise ValueError(f"Impossible trees: {problem}.")
+
+
+class Decay(NamedTuple):
+    r"""Features of rows as functions of time, piece by piece.
+
+    From ``start`` until the next piece of the same row and tree the feature is
+    :math:`\exp(\text{level} - \text{slope}\,(t - \text{start}))/\sqrt{M}`; before the first piece,
+    and where there is none, it is :math:`1/\sqrt{M}`. Sorted by row, tree and start.
+    """
+
+    row: IntArray
+    tree: IntArray
+    start: FloatArray
+    level: FloatArray
+    slope: FloatArray
+
+    def first(self, n: int) -> Decay:
+        """Return the first n pieces."""
+        return Decay(self.row[:n], self.tree[:n], self.start[:n], self.level[:n], self.slope[:n])
+
+
+@dataclass(frozen=True, eq=False)
+class CutSequence:
+    """Cuts in time order on cells with lasting numbers.
+
+    At time 0 tree m is the cell m. Cut j, at ``times[j]``, takes rows from the cell ``splits[j]``
+    and makes of them the new cell M + j. A cell that is split keeps its number and the larger part
+    of its rows, so that few rows change cell. ``cell`` (n_nodes,) is the cell that each node is
+    while it lives, ``cells`` (N, M) the final cell of each row in each tree.
+    """
+
+    trees: Trees
+    times: FloatArray
+    splits: IntArray
+    cell: IntArray
+    cells: IntArray
+
+    def new_rows(self, X: FloatArray) -> tuple[IntArray, Decay]:
+        """Return final cells of rows the trees were not grown on, and how their features fade."""
+        from mondrian_kernel._kernels.walk import decay
+
+        trees, X = self.trees, np.ascontiguousarray(X)
+        node, _ = trees.walk(X, trees.lifetime)
+        pieces = _empty(X.shape[0] * trees.n_trees // 4)
+        n = decay(X, trees.nodes, pieces)
+        if n > pieces.row.size:
+            pieces = _empty(n)
+            decay(X, trees.nodes, pieces)
+        return self.cell[node], pieces.first(n)
+
+
+def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
+    """Give cells the numbers of the cuts that make them; ``leaf`` (N, M) are those of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._trees.growth import Growth
+    >>> growth = Growth(np.random.default_rng(0).uniform(size=(20, 2)), n_trees=3, seed=1)
+    >>> growth.advance(2.0)
+    >>> sequence = cut_sequence(*growth.freeze())
+    >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
+    (True, (20, 3))
+    """
+    cuts = trees.cuts
+    left, right = trees.left[cuts.node], trees.right[cuts.node]
+    swap = trees.count[left] < trees.count[right]
+    large, small = np.where(swap, right, left), np.where(swap, left, right)
+    cell = np.full(trees.time.size, -1, np.int32)
+    cell[trees.root] = np.arange(trees.n_trees)
+    n_trees = trees.n_trees
+    for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
+        cell[a] = cell[node]
+        cell[b] = n_trees + j
+    return CutSequence(trees, cuts.time, cell[cuts.node], cell, cell[leaf])
+
+
+def _empty(n: int) -> Decay:
+    return Decay(
+        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
+    )

@@ -46,13 +46,18 @@ class Console:
         shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self.progress = Progress(enabled=shown)
 
-    def result(self, values: Any, words: str) -> None:
-        """Print a result: the values as JSON, or the words."""
+    def result(self, values: dict[str, Any], words: str) -> None:
+        """Print a result, the values as JSON or the words, and how long each stage took."""
         self.progress.clear()
+        seconds = self.progress.stage_seconds()
         if self.as_json:
-            _print(_json_text(values, sys.stdout), sys.stdout)
-        else:
-            self.say(words)
+            _print(_json_text(values | {"seconds": seconds}, sys.stdout), sys.stdout)
+            return
+        if seconds:
+            times = [(name, f"{s:6.1f} s") for name, s in seconds.items()]
+            times.append(("in all", f"{sum(seconds.values()):6.1f} s"))
+            words = f"{words}\n\n  time\n{two_columns(times, '    ')}"
+        self.say(words)
 
     def say(self, words: str) -> None:
         """Print words at once, unless JSON was asked for."""
@@ -92,7 +97,10 @@ class Progress:
     def stage(self, words: str) -> None:
         """Begin a stage, which ends the one before."""
         if self._enabled and not self._started:
-            self._started = True
+            from numba.core import event
+
+            self._started, self._compiled = True, event.RecordingListener()
+            event.register("numba:compile", self._compiled)
             threading.Thread(target=self._keep_drawing, daemon=True).start()
         self._end_stage()
         self._restart()
@@ -153,7 +161,11 @@ class Progress:
         self._stage, self._stage_began = "", now
 
     def _keep_drawing(self) -> None:
+        told = False
         while True:
+            if self._compiled.buffer and not told:
+                told = True
+                self.print_above("note: compiling takes some seconds, once on this machine.\n")
             with self._lock:
                 if self._words:
                     self._draw(self.line(time.monotonic()))

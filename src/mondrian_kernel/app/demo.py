@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import COVERAGE, DEMO_COMPILE_ROWS, DEMO_ROWS, RELEVANCES_SHOWN
+from mondrian_kernel._settings import COVERAGE, COVERAGE_LEVELS, DEMO_COMPILE_ROWS, DEMO_ROWS
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import Console, check_output, two_columns
-from mondrian_kernel.app.table_model import coverage_of
+from mondrian_kernel.app.measure import Measured, coverage_of
 
 _OURS = "Mondrian kernel, defaults"
 
 
 def demo(args: Namespace, console: Console) -> None:
     """Compare the regressor with other methods on generated data, and write a report."""
+    from numba.core import event
+
     from mondrian_kernel import MondrianKernelRegressor
-    from mondrian_kernel.app.report import write_report
+    from mondrian_kernel.app.report.write import write_page
     from mondrian_kernel.datasets import make_skewed
 
     check_output(args.report)
@@ -33,33 +35,38 @@ def demo(args: Namespace, console: Console) -> None:
     )
     options: dict[str, Any] = {"random_state": args.seed, "n_jobs": args.jobs}
     ours = MondrianKernelRegressor(**options)
-    console.progress.stage("compiling")
-    few = [part[:DEMO_COMPILE_ROWS] for part in (X_train, y_train, X_test)]
-    first, second = (_seconds(ours, *few)[0] for _ in range(2))
-    compiling = max(first - second, 0.0)
-    console.say(f"Compiling, once on this machine: {compiling:.1f} s\n")
-    errors = {}
+    console.progress.stage("a first fit, which compiles")
+    compiling = event.TimingListener()
+    with event.install_listener("numba:compile", compiling):
+        few = [part[:DEMO_COMPILE_ROWS] for part in (X_train, y_train, X_test)]
+        _seconds(ours, *few)
+    if compiling.done:
+        console.say(f"Compiled in {compiling.duration:.1f} s; this happens once on a machine.\n")
+    console.progress.stage("comparing methods")
+    methods = {}
     for name, method in {_OURS: ours, **_other_methods(options)}.items():
-        console.progress.stage(f"fitting: {name}")
+        console.progress.rename(f"fitting: {name}")
         seconds, predicted = _seconds(method, X_train, y_train, X_test)
-        errors[name] = [float(np.sqrt(np.mean((predicted - y_test) ** 2))), seconds]
+        error = float(np.sqrt(np.mean((predicted - y_test) ** 2)))
+        methods[name] = {"rmse": error, "seconds": seconds}
+    console.progress.stage("measuring and writing the report")
     names = [f"x{d + 1}" for d in range(X.shape[1])]
+    measured = Measured(ours, X_train, y_train, X_test, y_test, feature_names=names)
+    title = "Generated data with a skewed column and local noise"
+    write_page(args.report, measured, title=title, target="y")
+    importance = dict(zip(names, measured.importance.growth.tolist(), strict=True))
     result = {
         "rows": len(y_train),
         "columns": X.shape[1],
         "noise": float(np.sqrt(np.mean(noise[1::2] ** 2))),
-        "compiling": compiling,
-        "rmse": errors,
-        "intervals": _intervals(ours, X_test, y_test, noise[1::2]),
+        "methods": methods,
+        "intervals": _intervals(measured, noise[1::2]),
         "lifetimes": ours.lifetimes_,
         "lifetime_weights": ours.lifetime_weights_,
-        "relevance": dict(zip(names, ours.relevance_.tolist(), strict=True)),
+        "importance_rows": measured.importance.n_rows,
+        "importance": importance,
         "report": args.report,
     }
-    console.progress.stage("writing the report")
-    rows = X_train, y_train, X_test, y_test
-    title = "Generated data with a skewed column and local noise"
-    write_report(args.report, ours, *rows, title=title, target="y", feature_names=names)
     console.result(result, _words(result))
 
 
@@ -99,12 +106,12 @@ def _other_methods(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _intervals(model: Any, X: FloatArray, y: FloatArray, noise: FloatArray) -> dict[str, Any]:
+def _intervals(measured: Measured, noise: FloatArray) -> dict[str, Any]:
     """Return coverage and mean width of the intervals, in all rows and in two fifths of them."""
-    ends, order = model.predict_interval(X, COVERAGE), np.argsort(noise)
-    fifth = len(y) // 5
+    ends, y = measured.intervals[COVERAGE_LEVELS.index(COVERAGE)], measured.y_test
+    order, fifth = np.argsort(noise), len(noise) // 5
     parts = {
-        "all rows": order,
+        "all test rows": order,
         "fifth with the least noise": order[:fifth],
         "fifth with the most noise": order[-fifth:],
     }
@@ -112,24 +119,25 @@ def _intervals(model: Any, X: FloatArray, y: FloatArray, noise: FloatArray) -> d
 
 
 def _words(result: dict[str, Any]) -> str:
-    errors = [(name, f"{rmse:.3f}  {s:6.1f} s") for name, (rmse, s) in result["rmse"].items()]
+    methods = sorted(result["methods"].items(), key=lambda item: item[1]["rmse"])
+    errors = [(name, f"{found['rmse']:.3f}  {found['seconds']:6.1f} s") for name, found in methods]
     intervals = [
         (name, f"{100 * part['coverage']:.0f} %   mean width {part['interval_width']:.2f}")
         for name, part in result["intervals"].items()
     ]
-    relevance = sorted(result["relevance"].items(), key=lambda pair: -pair[1])
-    learnt = [
-        ("lifetimes", ", ".join(f"{t:.3g}" for t in result["lifetimes"])),
-        ("their weights", ", ".join(f"{100 * w:.0f} %" for w in result["lifetime_weights"])),
-        ("most relevant", ", ".join(f"{d} {r:.2g}" for d, r in relevance[:RELEVANCES_SHOWN])),
-    ]
+    widths = zip(result["lifetimes"], result["lifetime_weights"], strict=True)
+    learnt = [(f"width {1 / t:.3g}", f"{100 * w:.0f} %") for t, w in widths]
+    importance = sorted(result["importance"].items(), key=lambda pair: -pair[1])
+    columns = [(name, f"{growth:+.3f}") for name, growth in importance]
     return (
-        "  root mean squared error on the test rows (noise alone: "
-        f"{result['noise']:.3f}), and seconds\n{two_columns(errors, '    ')}\n\n"
+        f"  root mean squared error on the {result['rows']} test rows (the noise alone has "
+        f"{result['noise']:.3f}),\n  and seconds to fit and predict\n"
+        f"{two_columns(errors, '    ')}\n\n"
         f"  {100 * COVERAGE:.0f} % intervals of the Mondrian kernel cover\n"
         f"{two_columns(intervals, '    ')}\n\n"
-        "  learnt (a kernel's width is 1/lifetime)\n"
-        f"{two_columns(learnt, '    ')}\n\n"
-        f"  report in {result['report']}; open it in a browser.\n"
-        "  Your own data: mondrian-kernel fit DATA.csv --target COLUMN"
+        f"  widths of the kernel and their weights, learnt\n{two_columns(learnt, '    ')}\n\n"
+        "  importance: growth of the error when a column is shuffled among "
+        f"{result['importance_rows']} test rows\n{two_columns(columns, '    ')}\n\n"
+        f"  report in {result['report']}; open it in a browser\n"
+        "  your own data: mondrian-kernel fit DATA.csv --target COLUMN"
     )

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, RELEVANCES_SHOWN
-from mondrian_kernel.app.console import Console, check_output, printable, two_columns
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COLUMNS_LISTED, COVERAGE
+from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.roles import guess_task, read_targets
 from mondrian_kernel.app.table_model import (
     Choices,
@@ -32,17 +32,17 @@ def fit(args: Namespace, console: Console) -> None:
     if args.report is not None and not args.holdout:
         raise ValueError("A report needs rows that are held out: raise --holdout.")
     progress = console.progress
-    progress.stage(f"reading {args.data}")
+    progress.stage("reading the table")
     table = read_table(args.data, args.decimal)
     choices = choices_from(args, table)
-    training = fit_table(table, choices, stage=progress.stage)
+    training = fit_table(table, choices, progress)
     progress.stage("saving the model")
     save(training.model, args.output)
     console.saved = args.output
     if args.report is not None:
         progress.stage("writing the report")
         _write_report(args, training)
-    result = _fit_result(table, training, progress.stage_seconds(), args)
+    result = _fit_result(table, training, args)
     console.result(result, _fit_words(result, guessed=args.task == "auto"))
 
 
@@ -50,6 +50,7 @@ def update(args: Namespace, console: Console) -> None:
     """Learn all rows of a table and save the model, or change nothing."""
     output = args.output or args.model
     check_output(output, keep=[args.data])
+    console.progress.stage("reading model and table")
     model = load_table_model(args.model, args.jobs)
     table = read_table(args.data, args.decimal)
     X = model.frame(table)
@@ -65,6 +66,7 @@ def update(args: Namespace, console: Console) -> None:
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {output} is as it was.") from None
     model = dataclasses.replace(model, n_rows=model.n_rows + len(y))
+    console.progress.stage("saving the model")
     save(model, output)
     console.saved = output
     console.result(
@@ -97,15 +99,15 @@ def choices_from(args: Namespace, table: Table) -> Choices:
 
 
 def _write_report(args: Namespace, training: Training) -> None:
-    """Write the report on the estimator that was measured; if it fails the model is still there."""
-    from mondrian_kernel.app.report import write_report
+    """Write the report on the model that was measured; if it fails the saved one is still there."""
+    from mondrian_kernel.app.report.write import write_page
 
-    target = training.model.target
-    title = f"{target} of {'standard input' if args.data == '-' else Path(args.data).name}"
-    rows = (training.X_train, training.y_train, training.X_test, training.y_test)
     saved = f"the model is saved in {args.output}, no report was written"
+    if training.measured is None:
+        raise ValueError(f"The rows held out have no class that was fitted; {saved}.")
+    title = "standard input" if args.data == "-" else Path(args.data).name
     try:
-        write_report(args.report, training.measured, *rows, title=title, target=target)
+        write_page(args.report, training.measured, title=title, target=training.model.target)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {saved}.") from None
     except Exception as error:
@@ -118,14 +120,12 @@ def _describe(model: TableModel) -> dict[str, Any]:
         "task": model.task,
         "target": model.target,
         "columns": model.categories,
-        "encoded_columns": len(model.relevance),
         "rows": model.n_rows,
         "trees": estimator.features_.n_estimators,
         "cells": estimator.features_.n_cells_,
         "lifetimes": estimator.lifetimes_.tolist(),
         "lifetime_weights": estimator.lifetime_weights_.tolist(),
         "alpha": estimator.alpha_,
-        "relevance": model.relevance,
         "held_out": model.held_out,
     }
 
@@ -140,15 +140,10 @@ def _plain_attributes(model: Any) -> dict[str, Any]:
     return {"class": type(model).__name__} | found
 
 
-def _fit_result(
-    table: Table, training: Training, seconds: dict[str, float], args: Namespace
-) -> dict[str, Any]:
+def _fit_result(table: Table, training: Training, args: Namespace) -> dict[str, Any]:
     return _describe(training.model) | {
         "data": table.source,
         "rows_in_file": table.n_rows,
-        "rows_measured_from": len(training.y_train),
-        "seconds": sum(seconds.values()),
-        "stage_seconds": seconds,
         "model": args.output,
         "model_bytes": os.path.getsize(args.output),
         "report": args.report,
@@ -157,24 +152,20 @@ def _fit_result(
 
 def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
     how = ", guessed; change it with --task" if guessed else ""
-    said = [
-        f"{result['data']}: {result['rows_in_file']} rows, predicting {result['target']!r} "
-        f"({result['task']}{how})",
-        _fitted_words(result),
-        _held_out_words(result["task"], result["held_out"]),
-    ]
-    if result["rows"] > result["rows_measured_from"]:
-        said.append(
-            f"  measured with {result['rows_measured_from']} rows fitted; the saved model has "
-            "learnt all of them"
-        )
-    times = [(name, f"{s:6.1f} s") for name, s in result["stage_seconds"].items()]
-    times.append(("in all", f"{result['seconds']:6.1f} s"))
-    said.append(f"  time\n{two_columns(times, '    ')}")
     saved = f"  saved to {result['model']} ({result['model_bytes'] / 1e6:.1f} MB)"
+    if result["held_out"]:
+        saved += ", fitted to all rows, also those held out"
     if result["report"] is not None:
         saved += f"\n  report in {result['report']}"
-    return "\n\n".join([*said, saved])
+    return "\n\n".join(
+        [
+            f"{result['data']}: {result['rows_in_file']} rows, predicting {result['target']!r} "
+            f"({result['task']}{how})",
+            _fitted_words(result),
+            _held_out_words(result),
+            saved,
+        ]
+    )
 
 
 def _model_words(about: dict[str, Any]) -> str:
@@ -190,48 +181,58 @@ def _model_words(about: dict[str, Any]) -> str:
         [
             f"{about['file']} ({size}): {about['task']} of {about['target']!r}",
             _fitted_words(about),
-            _held_out_words(about["task"], about["held_out"]),
+            _held_out_words(about),
             f"  columns\n{two_columns(columns, '    ')}",
         ]
     )
 
 
 def _fitted_words(about: dict[str, Any]) -> str:
-    relevance, lifetimes = about["relevance"], [f"{t:.3g}" for t in about["lifetimes"]]
+    lifetimes = [f"{t:.3g}" for t in about["lifetimes"]]
     shares = [f"{100 * w:.0f} %" for w in about["lifetime_weights"]]
-    most = sorted(relevance, key=lambda name: -relevance[name])
-    listed = [f"{printable(name)} {relevance[name]:.2g}" for name in most[:RELEVANCES_SHOWN]]
     return two_columns(
         [
             ("rows learnt", str(about["rows"])),
-            ("columns, encoded", f"{len(about['columns'])}, {about['encoded_columns']}"),
+            ("columns", str(len(about["columns"]))),
             ("lifetimes", f"{', '.join(lifetimes)}   (a kernel's width is 1/lifetime)"),
             ("their weights", ", ".join(shares)),
-            ("most relevant", ", ".join(listed + ["..."] * (len(most) > RELEVANCES_SHOWN))),
             ("penalty alpha", f"{about['alpha']:.3g}"),
             ("trees, cells", f"{about['trees']}, {about['cells']}"),
         ]
     )
 
 
-def _held_out_words(task: str, scores: dict[str, Any]) -> str:
+def _held_out_words(about: dict[str, Any]) -> str:
+    scores = about["held_out"]
     if not scores:
         return "  no rows were held out"
-    if task == "regression":
+    if about["task"] == "regression":
+        error = "root mean squared error"
         mean, width = f"{scores['rmse_of_the_mean']:.4g}", f"{scores['interval_width']:.4g}"
         r2 = f"{scores['r2']:.3f}" if np.isfinite(scores["r2"]) else "not defined"
+        fifths = ", ".join(f"{100 * share:.0f}" for share in scores["coverage_by_fifth"])
         covered = f"{100 * scores['coverage']:.1f} %   (mean width {width})"
         pairs = [
-            ("root mean squared error", f"{scores['rmse']:.4g}   (predicting the mean: {mean})"),
+            (error, f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
             ("R²", r2),
             (f"{100 * COVERAGE:.0f} % intervals cover", covered),
+            ("by fifths of the prediction", f"{fifths} %"),
         ]
     else:
+        error = "log loss"
         commonest = f"{scores['accuracy_of_the_commonest']:.3f}"
         frequencies = f"{scores['log_loss_of_the_frequencies']:.4g}"
         pairs = [
-            ("accuracy", f"{scores['accuracy']:.3f}   (commonest class: {commonest})"),
-            ("log loss", f"{scores['log_loss']:.4g}   (class frequencies: {frequencies})"),
+            ("accuracy", f"{scores['accuracy']:.3f}   (guessing the commonest class: {commonest})"),
+            (error, f"{scores['log_loss']:.4g}   (guessing class frequencies: {frequencies})"),
         ]
+    importance, n_rows = scores["importance"], scores["importance_rows"]
+    most = sorted(importance, key=lambda name: -importance[name])[:COLUMNS_LISTED]
+    columns = [(name, f"{importance[name]:+.2g}") for name in most]
+    sample = f", in a sample of {n_rows}" if n_rows < scores["rows"] else ""
     rows = "1 row" if scores["rows"] == 1 else f"{scores['rows']} rows"
-    return f"  on {rows} held out\n{two_columns(pairs, '    ')}"
+    return (
+        f"  on {rows} held out, by a model that had not seen them\n{two_columns(pairs, '    ')}\n"
+        f"    growth of the {error} when a column is shuffled{sample}\n"
+        f"{two_columns(columns, '      ')}"
+    )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from mondrian_kernel import __version__
-from mondrian_kernel._settings import HELD_OUT_SHARE, PATH_ROWS, PATH_TREES
+from mondrian_kernel._settings import COVERAGE, HELD_OUT_SHARE, PATH_ROWS, PATH_TREES
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
 
 _DATA = "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe"
@@ -86,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="mondrian-kernel",
-        description="Laplace-kernel learning with the kernel width chosen for you.",
+        description="Predict one column of a table from the others, with intervals.",
         epilog="Start with 'mondrian-kernel demo'. 'mondrian-kernel COMMAND --help' shows examples."
         " Exit codes: 0 success, 1 failure, 2 wrong usage.",
     )
@@ -166,7 +166,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
 def _predict(command: argparse.ArgumentParser) -> None:
     _add_model(command)
     _add_data(command)
-    interval = "also an interval that holds the true value with this probability, such as 0.9"
+    interval = f"share of true values to be inside the intervals ({COVERAGE})"
     command.add_argument("--interval", type=_share(), metavar="P", help=interval)
     output = "where to write: .csv, .tsv (also .gz) or .parquet; - is the standard output"
     _add_output(command, "-", output)
@@ -178,7 +178,7 @@ def _path(command: argparse.ArgumentParser) -> None:
     command.add_argument("--plot", metavar="FILE", help=plot)
     trees = f"number of trees ({PATH_TREES})"
     command.add_argument("--trees", type=_whole(1), default=PATH_TREES, metavar="M", help=trees)
-    rows = f"use a random sample of so many rows of a larger file ({PATH_ROWS})"
+    rows = f"of a larger file use a random sample of so many rows ({PATH_ROWS})"
     command.add_argument("--max-rows", type=_whole(2), default=PATH_ROWS, metavar="N", help=rows)
 
 
@@ -195,16 +195,6 @@ def _inspect(command: argparse.ArgumentParser) -> None:
 def _demo(command: argparse.ArgumentParser) -> None:
     report = "where to write the report (mondrian-demo.html)"
     command.add_argument("--report", default="mondrian-demo.html", metavar="FILE", help=report)
-
-
-def _reproduce(command: argparse.ArgumentParser) -> None:
-    names = "experiments, by default all"
-    command.add_argument("names", nargs="*", default=["all"], metavar="NAME", help=names)
-    data = "folder of the data sets, for experiments on real data"
-    command.add_argument("--data", metavar="DIR", help=data)
-    command.add_argument("--quick", action="store_true", help="small versions, in minutes")
-    out = "where to write results (reproduced)"
-    command.add_argument("--out", default="reproduced", metavar="DIR", help=out)
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -252,11 +242,10 @@ and a further column marks it. Text becomes one column for each category, and mi
 category. A column with more than 50 categories becomes the mean of the target in each. The model
 keeps all of this.
 
-A random fifth of the rows is set aside before anything is fitted. Errors are measured there.
-Up to 8000 rows (50000 for classes), the width found is then fitted to all rows, and that model is
-saved. Of a larger file so many random rows are fitted, with 400 trees (fewer above 250000 rows,
-100 from a million on). The other rows are then learnt one after the other, as 'update' does. The
-rows set aside are not learnt: they give the intervals their width, the same for every row.
+A random fifth of the rows is held out. A model of the other rows is measured on them. The model
+that is saved is then fitted to all rows. The report describes the model that was measured.
+
+The first command on a machine compiles for some seconds.
 
 examples:
   mondrian-kernel fit houses.csv --target price --report houses.html
@@ -270,31 +259,31 @@ examples:
         """\
 Predict the rows of a table with a saved model.
 
-Writes one line for each row, in their order: the prediction and, if asked for, the ends of an
-interval; for classes the most probable one and the probability of each. Categories that the model
-does not know are as far from all others as these are from each other. Text that a spreadsheet would
-take for a formula begins with an apostrophe in CSV and TSV files.
+Writes one line for each row, in their order. For numbers: the prediction and the lower and upper
+end of its interval. For classes: the most probable one and the probability of each. A category that
+the model does not know is as far from all others as these are from each other. Text that a
+spreadsheet would take for a formula begins with an apostrophe in CSV and TSV files.
 
 examples:
-  mondrian-kernel predict model.mondrian new.csv --interval 0.9 -o predicted.csv
+  mondrian-kernel predict model.mondrian new.csv --interval 0.8 -o predicted.csv
   zcat new.csv.gz | mondrian-kernel predict model.mondrian - | head""",
         _predict,
         "predict",
         "jobs",
     ),
     "path": (
-        "show the error at every kernel width",
+        "show the error at every lifetime",
         """\
-Follow one set of trees through all kernel widths and show the error at each.
+Grow one set of trees through all lifetimes and show the error at each.
 
-The width is 1/lifetime, on columns divided by their standard deviation. After Ctrl-C the path so
-far is shown.
+The kernel's width is 1/lifetime, on columns divided by their standard deviation. Errors are those
+of rows that were left out or held out. After Ctrl-C the path so far is shown.
 
 examples:
   mondrian-kernel path houses.csv --target price
   mondrian-kernel path houses.csv --target price --plot path.svg""",
         _path,
-        "path_reproduce",
+        "path",
         "seed jobs",
     ),
     "update": (
@@ -302,8 +291,9 @@ examples:
         """\
 Let a saved model learn more rows. It does not need those it was fitted on.
 
-Either all rows are learnt and the model is saved, or nothing changes. The encoding of columns
-stays: categories that the model does not know count as one.
+Either all rows are learnt and the model is saved, or nothing changes. Columns are encoded as
+before: categories that the model does not know count as one. The errors that 'inspect' shows stay
+those of the fit.
 
 examples:
   mondrian-kernel update model.mondrian today.csv
@@ -315,7 +305,7 @@ examples:
     "inspect": (
         "describe a saved model",
         """\
-Describe a saved model: its columns, its width, its errors on rows held out.
+Describe a saved model: its lifetimes, its errors on rows held out, and its columns.
 
 examples:
   mondrian-kernel inspect model.mondrian
@@ -323,17 +313,5 @@ examples:
         _inspect,
         "fit_update_inspect",
         "",
-    ),
-    "reproduce": (
-        "run the experiments of the paper",
-        """\
-Run the experiments of the paper and compare its claims with the results.
-
-examples:
-  mondrian-kernel reproduce --quick
-  mondrian-kernel reproduce all --data folder --out results""",
-        _reproduce,
-        "path_reproduce",
-        "seed",
     ),
 }

@@ -10,11 +10,13 @@ import sys
 from argparse import Namespace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import PIPE_BYTES
+from mondrian_kernel._settings import COVERAGE, PIPE_BYTES
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console, check_output, printable
-from mondrian_kernel.app.table_model import TableModel, load_table_model, predict_blocks
+from mondrian_kernel.app.measure import predict_blocks
+from mondrian_kernel.app.table_model import TableModel, load_table_model
 from mondrian_kernel.app.tables import read_table
 from mondrian_kernel.persistence.file_writing import write_file
 
@@ -32,10 +34,10 @@ def predict(args: Namespace, console: Console) -> None:
     model = load_table_model(args.model, args.jobs)
     if args.interval is not None and model.task != "regression":
         raise ValueError(f"{args.model}: it predicts classes, which have no intervals.")
-    console.progress.stage(f"reading {args.data}")
+    console.progress.stage("reading the table")
     X = model.frame(read_table(args.data, args.decimal))
     console.progress.stage("predicting")
-    columns = _predict(model, X, args.interval, console)
+    columns = _predict(model, X, args.interval or COVERAGE, console)
     contents = _json_bytes(columns) if args.json else _file_bytes(columns, args.output)
     console.progress.clear()
     if to_file:
@@ -44,24 +46,23 @@ def predict(args: Namespace, console: Console) -> None:
         _write_to_standard_output(contents)
 
 
-def _predict(
-    model: TableModel, X: Any, coverage: float | None, console: Console
-) -> dict[str, NDArray[Any]]:
+def _predict(model: TableModel, X: Any, coverage: float, console: Console) -> dict[str, Any]:
     """Return columns of predictions by name."""
     estimator, target, progress = model.estimator, model.target, console.progress
     if model.task == "classification":
         P = predict_blocks(estimator.predict_proba, X, progress)
-        names = (f"P({target}={c})" for c in estimator.classes_)
         best = estimator.classes_[P.argmax(axis=1)]
-        return {target: best} | dict(zip(names, P.T, strict=True))
-    columns = {target: predict_blocks(estimator.predict, X, progress)}
-    if coverage is not None:
-        progress.stage("finding intervals")
-        ends = predict_blocks(lambda rows: estimator.predict_interval(rows, coverage), X, progress)
-        # The prediction keeps the name of the target, so the ends must have others.
-        prefix = f"{target}_" if target in ("lower", "upper") else ""
-        columns[f"{prefix}lower"], columns[f"{prefix}upper"] = ends.T
-    return columns
+        shares = zip(estimator.classes_, P.T, strict=True)
+        return {target: best} | {f"P({target}={c})": share for c, share in shares}
+
+    def mean_and_ends(rows: Any) -> NDArray[Any]:
+        interval = estimator.predict_interval(rows, coverage)
+        return np.column_stack([estimator.predict(rows), interval])
+
+    # The prediction keeps the name of the target, so the ends must have others.
+    prefix = f"{target}_" if target in ("lower", "upper") else ""
+    names = (target, f"{prefix}lower", f"{prefix}upper")
+    return dict(zip(names, predict_blocks(mean_and_ends, X, progress).T, strict=True))
 
 
 def _write_to_standard_output(contents: bytes) -> None:

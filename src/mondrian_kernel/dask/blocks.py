@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel._model.columns import column_scale, rounded
 from mondrian_kernel._settings import LARGEST_NUMBER
-from mondrian_kernel._trees.checks import (
-    check_magnitudes,
-    check_weight_range,
-    naming,
-    refuse_dates,
-)
+from mondrian_kernel._trees.checks import check_magnitudes, check_weight_range, naming, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
 from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
@@ -56,21 +51,11 @@ class Summary(NamedTuple):
 
 
 class Blocks:
-    """Rows, targets and weights in blocks.
+    """Rows (N, D), targets and weights of dask collections, in blocks.
 
     Every pass over the blocks starts from the collections: rows are not kept in between, so that a
-    block may be read from disk each time, and one that was lost with its worker is read again.
-
-    Parameters
-    ----------
-    X : dask array of shape (N, D), one chunk of columns
-        Rows.
-    y : dask collection or array-like of shape (N,) or (N, T), or None
-        Targets.
-    sample_weight : dask collection or array-like of shape (N,), or None
-        Weights; rows of weight 0 are left out.
-    numeric : bool, default=False
-        Whether targets are numbers, which are summarised too.
+    block may be read from disk each time, and one that was lost with its worker is read again. Rows
+    of weight 0 are left out. ``numeric`` says that targets are numbers, which are summarised too.
     """
 
     def __init__(
@@ -154,17 +139,17 @@ class Blocks:
         return blocks
 
     def map(
-        self,
-        function: Callable[..., Any],
-        *message: Any,
-        first: Sequence[Delayed | None] | None = None,
+        self, function: Callable[..., Any], *message: Any, each: Sequence[Any] | None = None
     ) -> list[Delayed]:
         """Delayed ``function(rows, *message)`` of each block; the message is sent once.
 
-        With ``first``, one argument for each block, it is ``function(rows, first, *message)``.
+        With ``each``, one argument for each block, it is ``function(rows, own, *message)``.
         """
-        once = [dask.delayed(message, traverse=False)] * self.n_blocks
-        return self._call(function, once, None if first is None else [[part] for part in first])
+        # One task a block, which reads it too where it can: its rows are gone with the task.
+        call, sent = dask.delayed(_call, pure=False), dask.delayed(message, traverse=False)
+        own = [()] * self.n_blocks if each is None else [(part,) for part in each]
+        blocks = zip(self._X, self._y, self._weight, own, strict=True)
+        return [call(function, x, y, w, self._scale, sent, *o) for x, y, w, o in blocks]
 
     def total(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *message: Any
@@ -177,26 +162,14 @@ class Blocks:
         order = np.argsort(numbers, kind="stable")
         begin = np.concatenate([[0], np.cumsum(self.summary.lengths)])
         pieces = np.split(numbers[order], np.searchsorted(numbers[order], begin[1:-1]))
-        wanted = [(piece - first,) for piece, first in zip(pieces, begin[:-1], strict=True)]
-        parts: list[Rows] = compute(self._call(_pick, wanted))
+        wanted = [piece - first for piece, first in zip(pieces, begin[:-1], strict=True)]
+        parts: list[Rows] = compute(self.map(_pick, each=wanted))
         back = np.argsort(order, kind="stable")
 
         def joined(arrays: Sequence[Any]) -> Any:
             return None if arrays[0] is None else np.concatenate(arrays)[back]
 
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
-
-    def _call(
-        self,
-        function: Callable[..., Any],
-        messages: Sequence[Any],
-        first: Sequence[list[Any]] | None = None,
-    ) -> list[Delayed]:
-        # One task a block, which reads it too where it can: its rows are gone with the task.
-        call = dask.delayed(_call, pure=False)
-        first = [[]] * self.n_blocks if first is None else first
-        blocks = zip(self._X, self._y, self._weight, messages, first, strict=True)
-        return [call(function, x, y, w, self._scale, m, *f) for x, y, w, m, f in blocks]
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
@@ -261,7 +234,7 @@ def _call(
     weight: Any,
     scale: FloatArray | None,
     message: tuple[Any, ...],
-    *first: Any,
+    *own: Any,
 ) -> Any:
     x, y, weight = (part() if isinstance(part, Recipe) else part for part in (x, y, weight))
     X = np.asarray(x, dtype=np.float64)
@@ -279,7 +252,7 @@ def _call(
     if scale is not None:
         X = np.divide(X, scale, order="C")
     del x  # what was read
-    return function(Rows(np.ascontiguousarray(X), Y, s), *first, *message)
+    return function(Rows(np.ascontiguousarray(X), Y, s), *own, *message)
 
 
 def _pick(rows: Rows, index: NDArray[np.integer]) -> Rows:

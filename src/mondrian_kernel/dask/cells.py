@@ -18,7 +18,7 @@ from scipy import linalg, sparse
 
 from mondrian_kernel._linear.cholesky import lower_factor
 from mondrian_kernel._linear.lanczos import krylov
-from mondrian_kernel._linear.operator import Products, SparseRows
+from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
 from mondrian_kernel._linear.scores import evidences
 from mondrian_kernel._settings import STD_NUMBERS, SUM_PANEL_NUMBERS
 from mondrian_kernel._trees.levels import Levels
@@ -37,36 +37,15 @@ class Part(NamedTuple):
     Y: FloatArray
     weight: FloatArray
 
-    @property
-    def features(self) -> SparseRows:
-        """Φ of the rows."""
-        return SparseRows.of(self.cells)
-
 
 class CellBlocks:
     """Cells at the last of some lifetimes, targets and weights of the rows of all blocks.
 
     A block goes through some rows at a time, as cells take more memory than the rows they are of.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows that the trees were grown on.
-    trees : Trees
-        The trees.
-    levels : Levels
-        Their cells at one or more lifetimes.
-    encode : callable
-        Makes targets (n, T) and weights of a block of y and of weights; goes to the workers.
-    keep : bool or "auto"
-        Whether the cells stay in the memory of the workers, M bytes a row where no tree has more
-        than 256 cells; else the rows go down the trees again whenever the cells are asked for.
-        By default they stay where there is room for them.
-
-    Attributes
-    ----------
-    node : ndarray of shape (C,)
-        Node of each cell.
+    ``encode`` goes to the workers and makes targets (n, T) and weights of a block of y and of
+    weights. ``keep`` says whether the cells stay in the memory of the workers, M bytes a row where
+    no tree has more than 256 cells; else the rows go down the trees again whenever the cells are
+    asked for. "auto": where there is room for them. ``node`` (C,) is the node of each cell.
     """
 
     def __init__(
@@ -95,7 +74,7 @@ class CellBlocks:
         return out
 
     def _map(self, function: Callable[..., Any], *message: Any) -> list[Any]:
-        return self._blocks.map(function, *message, first=[self._finder] * self._blocks.n_blocks)
+        return self._blocks.map(function, *message, each=[self._finder] * self._blocks.n_blocks)
 
 
 class Cuts(NamedTuple):
@@ -270,7 +249,7 @@ def sum_rows(cells: CellBlocks, panel: int = SUM_PANEL_NUMBERS) -> Sums:
 
 def _totals(part: Part, n_cells: int) -> tuple[Any, ...]:
     s, Y = part.weight[:, None], part.Y
-    sums = part.features.scatter(np.hstack([s * Y, s]), n_cells)
+    sums = scatter_cells(part.cells, np.hstack([s * Y, s]), n_cells)
     square, y = (s * Y**2).sum(axis=0), (s * Y).sum(axis=0)
     return sums[:, :-1], square, sums[:, -1], y, float(s.sum()), s.size
 
@@ -326,14 +305,14 @@ class CellProducts(Products):
 
 
 def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
-    features = part.features
-    return (features.scatter(part.weight[:, None] * features.gather(W), W.shape[0]),)
+    weighted = part.weight[:, None] * gather_cells(part.cells, W)
+    return (scatter_cells(part.cells, weighted, W.shape[0]),)
 
 
 class SumVariance:
     r"""Variance of f at new rows in units of σ², from sums; pickles.
 
-    The formula is that of :class:`mondrian_kernel._linear.variance.PredictiveVariance`,
+    The formula is that of :class:`mondrian_kernel._linear.ridge.PredictiveVariance`,
     :math:`1 - \phi^\top\phi + \alpha \psi^\top (A + \alpha I)^{-1} \psi + \alpha / S`.
     """
 

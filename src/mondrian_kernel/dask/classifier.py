@@ -17,16 +17,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mondrian_kernel._linear.classes import class_numbers, label_array, weigh_classes
 from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
+from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import choose_loss_width
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import (
-    CLASS_SAMPLE_ROWS,
-    CLASSIFIER_TOL,
-    LBFGS_MEMORY,
-    LBFGS_STEPS,
-)
+from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
@@ -262,16 +258,11 @@ def minimise_logistic(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
-    L-BFGS on weights in units of a bound on their curvature; every step is a pass over the rows.
-    (Newton's method as in :mod:`mondrian_kernel._linear.newton` keeps a number for each row, and
-    rows stay in their blocks here.) It ends when the duality gap,
+    Returns W (F, K) and b (K,). L-BFGS on weights in units of a bound on their curvature; every
+    step is a pass over the rows. (Newton's method as in :mod:`mondrian_kernel._linear.minimise`
+    keeps a number for each row, and rows stay in their blocks here.) It ends when the duality gap,
     :math:`\lVert \nabla_W \rVert^2 / 4\alpha` and what the intercept may gain, is at most ``tol``
     times the objective.
-
-    Returns
-    -------
-    W, b : ndarray of shape (F, K) and (K,)
-        Weights and intercept.
     """
     J, totals = join_matrix(levels, cells.node), sum_totals(cells)
     n_outputs = totals.mean.size
@@ -322,9 +313,9 @@ def _slopes(
     part: Part, W: FloatArray, b: FloatArray
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Sum of losses, gradient in the weights and the intercept, and the intercept's Hessian."""
-    features, s = part.features, part.weight[:, None]
-    F = features.gather(W) + b
+    s = part.weight[:, None]
+    F = gather_cells(part.cells, W) + b
     R = s * slope("log_loss", part.Y, F)
     loss = float(part.weight @ value("log_loss", part.Y, F))
-    gradient = features.scatter(R, W.shape[0])
+    gradient = scatter_cells(part.cells, R, W.shape[0])
     return loss, gradient, R.sum(axis=0), intercept_hessian("log_loss", F, s)

@@ -44,7 +44,11 @@ def clear_errors() -> Iterator[None]:
 
 def slabs(n_rows: int, n_each: int) -> list[slice]:
     """Split rows of which ``n_each`` numbers are made each into slabs, at least one."""
-    step = max(1, SLAB_NUMBERS // n_each)
+    return in_steps(n_rows, max(1, SLAB_NUMBERS // n_each))
+
+
+def in_steps(n_rows: int, step: int) -> list[slice]:
+    """Split rows into slabs of so many, at least one."""
     return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
 
 

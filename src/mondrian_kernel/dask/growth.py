@@ -16,7 +16,7 @@ from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, delayed_call, persist, total
-from mondrian_kernel.dask.cluster import is_room_for
+from mondrian_kernel.dask.cluster import in_steps, is_room_for
 
 
 class Round(NamedTuple):
@@ -66,24 +66,9 @@ class BlockGrowth(Growth):
     blocks. (There a clock reads the range of one column at a time. Here that would take a pass over
     the rows for every ring, and the bounds of all columns are needed in the end.)
 
-    Parameters
-    ----------
-    blocks : Blocks
-        The rows.
-    n_trees : int
-        Number of trees, M.
-    seed : int
-        Seed of all node streams.
-    keep : bool or None, default=None
-        Whether workers remember between rounds where their rows are, 4 M bytes a row. If not, rows
-        go through all rounds again in each. None: where there is room for it.
-
-    Attributes
-    ----------
-    n_rounds : int
-        Rounds so far, each of them a pass over all rows.
-    n_bytes : tuple of int
-        Bytes sent to a worker in all rounds so far, and the same for the answers of a block.
+    ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
+    not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
+    counts the passes over all rows, ``n_bytes`` what was sent to a worker and answered by a block.
     """
 
     _step = ROUND_STEP
@@ -159,7 +144,7 @@ class BlockGrowth(Growth):
         """Send the cuts of a round to the blocks, and ask for the bounds of the new nodes."""
         rounds = [*self._rounds, cuts]
         if self._keep:
-            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, first=self._kept))
+            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, each=self._kept))
             self._kept, answers = [*kept], delayed_call(kept, _bounds_of)
         else:
             answers, self._rounds = self._rows.map(_bounds_after, self.n_trees, rounds), rounds
@@ -274,8 +259,7 @@ def _at_roots(n_rows: int, n_trees: int) -> Places:
 
 
 def _slabs(n_rows: int, n_columns: int) -> list[slice]:
-    step = max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns)
-    return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
+    return in_steps(n_rows, max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns))
 
 
 def _no_bounds(n: int, n_columns: int) -> Bounds:

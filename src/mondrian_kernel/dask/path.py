@@ -17,13 +17,7 @@ from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, add, numbers
-from mondrian_kernel.dask.cells import (
-    CellBlocks,
-    CellProducts,
-    join_matrix,
-    sum_rows,
-    sum_totals,
-)
+from mondrian_kernel.dask.cells import CellBlocks, CellProducts, join_matrix, sum_rows, sum_totals
 from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import beside, row_array
 from mondrian_kernel.dask.regressor import Centred, is_dense
@@ -57,7 +51,7 @@ def lifetime_path(
     validation : tuple (X, y)
         Rows held out, collections as well; their error decides.
     lifetimes : array-like
-        The lifetimes to look at. They end where the trees no longer fit into memory.
+        Lifetimes to evaluate. They end where the trees no longer fit into memory.
     alphas : array-like or None, default=None
         Penalties; None for those of :func:`mondrian_kernel.lifetime_path`.
     n_estimators : int, default=350

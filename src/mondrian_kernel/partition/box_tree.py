@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel._settings import PARTITION_MAX_BYTES
+from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray, IntArray
 
 Seed = int | np.random.Generator | np.random.RandomState | None
@@ -119,7 +120,8 @@ def extended_levels(
     Each new cell has a box, the time ``birth`` at which it appears, and the ``node`` of ``tree``
     that it holds, or `_NO_NODE`.
     """
-    rng = _generator(random_state, tree.lower[0], tree.upper[0])
+    with naming("random_state"):
+        rng = _generator(random_state, tree.lower[0], tree.upper[0])
     levels = []
     lower, upper = lower[None], upper[None]
     node, birth = np.zeros(1, dtype=np.int32), np.zeros(1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.partition.box_tree import (
     BoxTree,
@@ -42,7 +43,7 @@ class BoxCells(NamedTuple):
 class MondrianPartition(BoxTree):
     r"""A sample of the Mondrian process on a box, with all its cells.
 
-    A cell :math:`c` with sides :math:`|c_1|, \dots, |c_D|`, born at time :math:`t`, is cut at time
+    A cell :math:`c` with sides :math:`|c_1|, \ldots, |c_D|`, born at time :math:`t`, is cut at time
 
     .. math:: T = t + \min_d T_d, \quad T_d \sim \mathrm{Exp}(|c_d|) \text{ independent},
 
@@ -84,12 +85,7 @@ class MondrianPartition(BoxTree):
 
     @classmethod
     def sample(
-        cls,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        lifetime: float,
-        *,
-        random_state: Seed = None,
+        cls, lower: ArrayLike, upper: ArrayLike, lifetime: float, *, random_state: Seed = None
     ) -> MondrianPartition:
         r"""Run the Mondrian process on :math:`X = \prod_d [l_d, u_d]` until :math:`\lambda`.
 
@@ -154,7 +150,7 @@ class MondrianPartition(BoxTree):
 
         Parameters
         ----------
-        lifetime : float, optional
+        lifetime : float or None, default=None
             At most the partition's own, which is the default.
 
         Returns
@@ -316,7 +312,8 @@ class MondrianPartition(BoxTree):
 
 def _check_lifetime(lifetime: float) -> float:
     """Lifetime as a float that is at least 0."""
-    value = float(lifetime)
+    with naming("lifetime"):
+        value = float(lifetime)
     if not value >= 0.0:
         raise ValueError(f"lifetime must be a number >= 0, got {lifetime!r}")
     return value

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE
+from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE, FILE_LEVEL
 from mondrian_kernel.persistence.file_writing import PathLike
 
 FORMAT = 2
@@ -176,7 +176,7 @@ def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, 
         smallest = np.min_scalar_type(int(flat.max()) - int(low)).newbyteorder("<")
         if smallest.itemsize < flat.dtype.itemsize:
             flat, base = (flat - low).astype(smallest), int(low)
-    for level in (-1, 0):
+    for level in (FILE_LEVEL, 0):
         chunk = zlib.compress(flat.data, level)
         shape = list(value.shape)
         stored = StoredArray(value.dtype.str, shape, order, flat.dtype.str, base, len(chunk))

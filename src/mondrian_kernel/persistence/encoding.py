@@ -33,6 +33,7 @@ CLASSES = {
     "Columns": "_model.columns",
     "ExactStream": "_online.exact",
     "Filter": "_online.learners",
+    "FitNotes": "_model.notes",
     "FittedModel": "_model.fitted",
     "Levels": "_trees.levels",
     "LifetimePath": "_path.result",
@@ -53,10 +54,10 @@ CLASSES = {
     "TrainingRows": "_model.fitted",
     "Trees": "_trees.trees",
     "Trend": "_model.trend",
-    "WidthMixture": "_path.mixture",
+    "WidthMixture": "_path.posterior",
 }
 # These are checked by the object that holds them, against its trees.
-CHECKED_BY_OWNER = {"Basis", "Columns", "Levels", "Spread", "TrainingRows", "Trend"}
+CHECKED_BY_OWNER = {"Basis", "Columns", "FitNotes", "Levels", "Spread", "TrainingRows", "Trend"}
 # Parameters that belong to a machine and not to a model: they are not saved.
 _MACHINE = {"n_jobs", "verbose"}
 _PLAIN = (bool, int, str, type(None))

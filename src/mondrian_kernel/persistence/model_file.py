@@ -6,16 +6,12 @@ import os
 import zlib
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import __version__
-from mondrian_kernel.persistence.container import (
-    ModelFileError,
-    pack,
-    read_bytes,
-    unpack,
-)
+from mondrian_kernel.persistence.container import ModelFileError, pack, read_bytes, unpack
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 from mondrian_kernel.persistence.file_writing import PathLike, write_file
 
@@ -127,7 +123,8 @@ def load(path: PathLike) -> Any:
     data = read_bytes(path)
     try:
         header, body = unpack(data)
-        return Decoder(header["arrays"], header["objects"], body).model(header["model"])
+        with np.errstate(all="ignore"):  # impossible numbers are refused, without a warning
+            return Decoder(header["arrays"], header["objects"], body).model(header["model"])
     except ModelFileError as error:
         raise ModelFileError(f"Cannot load {os.fspath(path)!r}. {error}") from error
     except _CONTRADICTIONS as error:

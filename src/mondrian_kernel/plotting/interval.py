@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class IntervalDisplay(Display):
     """Predictions with intervals, the targets, and the share of targets inside.
 
+    The title gives this share for all rows, and for each fifth of the rows by prediction: intervals
+    may be right on average, yet too narrow for large predictions.
+
     Create one with :meth:`from_estimator` or :meth:`from_predictions`; the parameters are kept as
     attributes. With ``x``, predictions are drawn as a function of ``x``. Without it, rows are
     sorted by their predictions.
@@ -42,6 +45,8 @@ class IntervalDisplay(Display):
     ----------
     covered : float
         Share of targets inside.
+    covered_by_fifth : ndarray of shape (5,)
+        The same for the fifth of the rows with the lowest predictions, the next fifth and so on.
     ax_, figure_ : matplotlib Axes and Figure
         The axes and their figure.
     line_ : matplotlib Artist
@@ -88,11 +93,13 @@ class IntervalDisplay(Display):
         return float(np.mean(self._is_inside))
 
     @property
+    def covered_by_fifth(self) -> FloatArray:
+        """Share of targets inside, by fifths of the prediction from the lowest on."""
+        return coverage_by_fifth(self.y_true, self.y_pred, self.interval)
+
+    @property
     def _is_inside(self) -> NDArray[np.bool_]:
-        is_inside: NDArray[np.bool_] = (self.interval[:, 0] <= self.y_true) & (
-            self.y_true <= self.interval[:, 1]
-        )
-        return is_inside
+        return _is_inside(self.y_true, self.interval)
 
     @classmethod
     def from_estimator(
@@ -180,12 +187,7 @@ class IntervalDisplay(Display):
         if ends.ndim != 2 or ends.shape[1] != 2:
             raise ValueError(f"interval must have the shape (n_samples, 2), got {ends.shape}.")
         display = cls(
-            y_true=true,
-            y_pred=predicted,
-            interval=ends,
-            x=values,
-            x_name=x_name,
-            coverage=coverage,
+            y_true=true, y_pred=predicted, interval=ends, x=values, x_name=x_name, coverage=coverage
         )
         return display.plot(ax)
 
@@ -221,8 +223,34 @@ class IntervalDisplay(Display):
         ax.set(xlabel="rows sorted by prediction" if self.x is None else self.x_name)
         ax.set(ylabel="target")
         requested = "" if self.coverage is None else f", {100 * self.coverage:.3g} % requested"
-        ax.set_title(f"{100 * self.covered:.1f} % of targets inside{requested}", fontsize="medium")
+        fifths = ", ".join(f"{100 * share:.0f}" for share in self.covered_by_fifth)
+        ax.set_title(
+            f"{100 * self.covered:.1f} % of targets inside{requested}\n"
+            f"by fifths of the prediction: {fifths} %",
+            fontsize="medium",
+        )
         ends = self.interval[order].T
         handles = [self.band_, self.line_, self.inside_, self.outside_]
         legend_beside(ax, handles, [(ax.transData, x, end) for end in ends])
         return self
+
+
+def coverage_by_fifth(y_true: FloatArray, y_pred: FloatArray, interval: FloatArray) -> FloatArray:
+    """Return the share of targets inside their intervals, by fifths of the prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel.plotting.interval import coverage_by_fifth
+    >>> y = np.arange(10.0)
+    >>> coverage_by_fifth(y, y, np.stack([0 * y, 0 * y + 6.5], axis=1)).tolist()
+    [1.0, 1.0, 1.0, 0.5, 0.0]
+    """
+    inside, order = _is_inside(y_true, interval), np.argsort(y_pred, kind="stable")
+    parts = np.array_split(inside[order], 5)
+    return np.array([part.mean() if part.size else np.nan for part in parts])
+
+
+def _is_inside(y: FloatArray, interval: FloatArray) -> NDArray[np.bool_]:
+    inside: NDArray[np.bool_] = (interval[:, 0] <= y) & (y <= interval[:, 1])
+    return inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
 
-class AnyPath(Protocol):
-    """A path of any learner: its curves are found by :func:`curves`."""
-
-    @property
-    def lifetimes(self) -> FloatArray:
-        """Lifetimes λ."""
-
-    @property
-    def n_cells(self) -> NDArray[np.int64]:
-        """Number of cells at each."""
-
-
 class LifetimePathDisplay(Display):
     """Error or evidence and number of cells against the lifetime λ, with the chosen lifetime.
 
@@ -41,20 +29,10 @@ class LifetimePathDisplay(Display):
 
     Parameters
     ----------
-    lifetimes : ndarray of shape (L,)
-        Lifetimes λ.
-    n_cells : ndarray of shape (L,)
-        Number of cells C at each.
-    values : ndarray of shape (L, A)
-        The curve, for each lifetime and alpha; NaN where it was not evaluated.
-    value_name : str
-        Name of the curve.
-    best_lifetime : int
-        Index of the chosen lifetime.
-    best_alphas : ndarray of shape (L,)
-        Index of the best alpha at each lifetime.
-    alphas : ndarray of shape (A,) or None, default=None
-        Penalties; None for a path without alphas.
+    path : LifetimePath
+        The path.
+    criterion : str
+        Which of its curves to plot.
     posterior : LifetimePosterior or None, default=None
         Posterior over λ, drawn in the background.
 
@@ -86,24 +64,10 @@ class LifetimePathDisplay(Display):
     """
 
     def __init__(
-        self,
-        *,
-        lifetimes: FloatArray,
-        n_cells: NDArray[np.int64],
-        values: FloatArray,
-        value_name: str,
-        best_lifetime: int,
-        best_alphas: NDArray[np.intp],
-        alphas: FloatArray | None = None,
-        posterior: LifetimePosterior | None = None,
+        self, *, path: LifetimePath, criterion: str, posterior: LifetimePosterior | None = None
     ) -> None:
-        self.lifetimes = lifetimes
-        self.n_cells = n_cells
-        self.values = values
-        self.value_name = value_name
-        self.best_lifetime = best_lifetime
-        self.best_alphas = best_alphas
-        self.alphas = alphas
+        self.path = path
+        self.criterion = criterion
         self.posterior = posterior
 
     @classmethod
@@ -188,16 +152,7 @@ class LifetimePathDisplay(Display):
                     "lifetime_path with criterion='evidence'."
                 )
             posterior = path.posterior(prior)
-        display = cls(
-            lifetimes=path.lifetimes,
-            n_cells=path.n_cells,
-            values=held[wanted].values,
-            value_name=held[wanted].name,
-            best_lifetime=path.best_index[0],
-            best_alphas=best_alphas(path),
-            alphas=path.alphas,
-            posterior=posterior,
-        )
+        display = cls(path=path, criterion=wanted, posterior=posterior)
         return display.plot(ax, alphas=alphas, line_kwargs=line_kwargs)
 
     def plot(
@@ -222,28 +177,33 @@ class LifetimePathDisplay(Display):
         if alphas not in ("best", "all"):
             raise ValueError(f"alphas must be 'best' or 'all', got {alphas!r}.")
         ax = self._axes(ax, "plot")
-        shown = self.lifetimes > 0  # a logarithmic axis cannot show 0
+        path, curve = self.path, curves(self.path)[self.criterion]
+        lifetimes, along = path.lifetimes, best_alphas(path)
+        shown = lifetimes > 0  # a logarithmic axis cannot show 0
         self._plot_cells(shown)
         self._plot_posterior()
-        has_alphas = alphas == "all" and self.alphas is not None and self.alphas.size > 1
+        has_alphas = alphas == "all" and path.alphas.size > 1
         marker = "." if shown.sum() <= 60 else ""
         options = {"linewidth": 1.8, "marker": marker, "zorder": 3, **(line_kwargs or {})}
         if has_alphas:
-            self._plot_all(shown, options)
+            self._plot_all(curve.values, shown, options)
         else:
-            along = np.arange(self.lifetimes.size), self.best_alphas
-            options = {"color": BLUE, "label": self.value_name, **options}
-            self.lines_ = ax.plot(self.lifetimes[shown], self.values[along][shown], **options)
-        self._plot_chosen()
-        ax.set(xscale="log", xlabel="lifetime λ", ylabel=self.value_name)
-        _few_ticks(ax.xaxis, self.lifetimes[shown])
+            best = curve.values[np.arange(lifetimes.size), along]
+            options = {"color": BLUE, "label": curve.name, **options}
+            self.lines_ = ax.plot(lifetimes[shown], best[shown], **options)
+        k = path.best_index[0]
+        label = f"chosen: λ = {lifetimes[k]:.3g}, alpha = {path.alphas[along[k]]:.2g}"
+        style: dict[str, Any] = {"color": RED, "markersize": 8, "zorder": 4, "label": label}
+        self.chosen_ = ax.plot(lifetimes[k], curve.values[k, along[k]], "o", **style)[0]
+        ax.set(xscale="log", xlabel="lifetime λ", ylabel=curve.name)
+        _few_ticks(ax.xaxis, lifetimes[shown])
         # In front of the number of cells and the posterior.
         ax.set_zorder(2)
         ax.patch.set_visible(False)
         drawn = [] if has_alphas else self.lines_
         handles = [*drawn, self.chosen_, self.cells_line_, self.posterior_]
         others: list[tuple[Transform, ArrayLike, ArrayLike]] = [
-            (self.cells_ax_.transData, self.lifetimes[shown], self.n_cells[shown])
+            (self.cells_ax_.transData, lifetimes[shown], path.n_cells[shown])
         ]
         if self.posterior_ is not None:
             x, y = np.asarray(self.posterior_.get_paths()[0].vertices).T
@@ -251,34 +211,28 @@ class LifetimePathDisplay(Display):
         legend_beside(ax, [handle for handle in handles if handle is not None], others)
         return self
 
-    def _plot_chosen(self) -> None:
-        k, j = self.best_lifetime, self.best_alphas[self.best_lifetime]
-        label = f"chosen: λ = {self.lifetimes[k]:.3g}"
-        if self.alphas is not None:
-            label += f", alpha = {self.alphas[j]:.2g}"
-        style: dict[str, Any] = {"color": RED, "markersize": 8, "zorder": 4, "label": label}
-        self.chosen_ = self.ax_.plot(self.lifetimes[k], self.values[k, j], "o", **style)[0]
-
     def _plot_cells(self, shown: NDArray[np.bool_]) -> None:
+        lifetimes, n_cells = self.path.lifetimes[shown], self.path.n_cells[shown]
         self.cells_ax_ = self.ax_.twinx()
-        self.cells_line_ = self.cells_ax_.plot(
-            self.lifetimes[shown], self.n_cells[shown], ":", color=GREY, label="number of cells"
-        )[0]
+        style: dict[str, Any] = {"color": GREY, "label": "number of cells"}
+        self.cells_line_ = self.cells_ax_.plot(lifetimes, n_cells, ":", **style)[0]
         self.cells_ax_.set_yscale("log")
-        _few_ticks(self.cells_ax_.yaxis, self.n_cells[shown])
+        _few_ticks(self.cells_ax_.yaxis, n_cells)
         self.cells_ax_.set_ylabel("number of cells, all trees", color=GREY)
         self.cells_ax_.tick_params(axis="y", which="both", colors=GREY)
 
-    def _plot_all(self, shown: NDArray[np.bool_], options: dict[str, Any]) -> None:
+    def _plot_all(
+        self, values: FloatArray, shown: NDArray[np.bool_], options: dict[str, Any]
+    ) -> None:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LogNorm
 
-        assert self.alphas is not None
-        colour = ScalarMappable(LogNorm(self.alphas[0], self.alphas[-1]), "viridis")
+        alphas, lifetimes = self.path.alphas, self.path.lifetimes[shown]
+        colour = ScalarMappable(LogNorm(alphas[0], alphas[-1]), "viridis")
         self.lines_ = []
-        for alpha, values in zip(self.alphas, self.values.T, strict=True):
+        for alpha, each in zip(alphas, values.T, strict=True):
             line: dict[str, Any] = {"color": colour.to_rgba(alpha), "label": f"alpha = {alpha:.2g}"}
-            self.lines_ += self.ax_.plot(self.lifetimes[shown], values[shown], **line | options)
+            self.lines_ += self.ax_.plot(lifetimes, each[shown], **line | options)
         self.figure_.colorbar(colour, ax=[self.ax_, self.cells_ax_], label="alpha", pad=0.02)
 
     def _plot_posterior(self) -> None:

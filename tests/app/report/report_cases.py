@@ -56,6 +56,13 @@ def plane():
     )  # fmt: skip
 
 
+def table():
+    X = rows(2)
+    kind = np.select([X[:, 1] < 0.1, X[:, 1] < 0.5], [None, "brick"], "wood")
+    frame = pd.DataFrame({"area": np.where(X[:, 0] < 0.1, np.nan, X[:, 0]), "kind": kind})
+    return Case(MondrianKernelRegressor(2.0, 0.1, **TREES), frame, heights(X) + (kind == "wood"))
+
+
 def learnt():
     X = rows(2)
     return Case(MondrianKernelRegressor(**TREES), X, heights(X))
@@ -108,7 +115,17 @@ def hinge():
 MAKERS = {
     maker.__name__: maker
     for maker in (
-        named, plane, learnt, fixed, fixed_lifetime, constant, averaged, streamed, two_classes,
-        many_classes, hinge,
+        named,
+        plane,
+        table,
+        learnt,
+        fixed,
+        fixed_lifetime,
+        constant,
+        averaged,
+        streamed,
+        two_classes,
+        many_classes,
+        hinge,
     )
-}  # fmt: skip
+}

@@ -1,33 +1,30 @@
-"""Reports in a real browser: no errors, the slider works, both colour schemes, print, phone."""
+"""Reports in a real browser: no errors, both colour schemes, print, phone.
+
+Where ``MONDRIAN_BROWSER=required`` is set, a missing browser is a failure and not a skip.
+"""
 
 import base64
 import os
 import re
 import shutil
+from importlib.util import find_spec
 
 import pytest
 
 from app.report.report_cases import MAKERS, NASTY
 
-selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if not (CHROMIUM and DRIVER):
-    pytest.skip(
-        "chromium and chromedriver are not installed (Debian: chromium, chromium-driver)",
-        allow_module_level=True,
-    )
+if not (find_spec("selenium") and CHROMIUM and DRIVER):
+    reason = "selenium, chromium or chromedriver is missing (Debian: chromium, chromium-driver)"
+    if os.environ.get("MONDRIAN_BROWSER") == "required":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason, allow_module_level=True)
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
 
-SHOWN = ["named", "plane", "constant", "two_classes", "many_classes", "hinge"]
-MOVING = {
-    "named": {"error", "evidence", "cells", "predicted", "residuals"},
-    "plane": {"error", "evidence", "cells", "predicted", "residuals", "partition", "surface"},
-    "two_classes": {"error", "cells", "confusion", "reliability", "partition", "surface"},
-}
+SHOWN = ["named", "plane", "table", "constant", "two_classes", "many_classes", "hinge"]
 
 
 @pytest.fixture(scope="module")
@@ -92,23 +89,27 @@ def test_every_figure_is_drawn_and_nothing_is_fetched(visit, name):
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
-@pytest.mark.parametrize("name", MOVING)
-def test_slider_moves_the_pictures_by_keyboard(visit, name):
-    browser = visit(name)
-    before, readout = pictures(browser), browser.find_element(By.ID, "readout")
-    said = readout.text
-    slider = browser.find_element(By.ID, "lifetime")
-    assert "the model itself" in said
-    slider.send_keys(Keys.HOME)
-    first = pictures(browser)
-    assert {figure for figure in before if before[figure] != first[figure]} == MOVING[name]
-    assert "the model itself" not in readout.text
-    assert slider.get_attribute("aria-valuetext") == readout.text
-    slider.send_keys(Keys.ARROW_RIGHT)
-    assert pictures(browser)["error"] != first["error"]
-    browser.find_element(By.ID, "back").click()
-    assert pictures(browser) == before
-    assert readout.text == said
+@pytest.mark.parametrize("width", [1100, 360])
+@pytest.mark.parametrize("name", SHOWN)
+def test_no_text_overlaps_or_is_cut_off(visit, name, width):
+    script = """
+      const bad = [];
+      for (const svg of document.querySelectorAll(".plot svg")) {
+        const box = svg.getBoundingClientRect(), id = svg.closest("figure").id;
+        const texts = [...svg.querySelectorAll("text")].map(
+          t => [t.textContent, t.getBoundingClientRect()]);
+        texts.forEach(([a, r], i) => {
+          if (!a) return;
+          if (r.left < box.left - 1 || r.right > box.right + 1 || r.bottom > box.bottom + 1)
+            bad.push(`${id}: ${a} is cut off`);
+          for (const [b, s] of texts.slice(i + 1))
+            if (b && Math.min(r.right, s.right) - Math.max(r.left, s.left) > 1 &&
+                Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top) > 3)
+              bad.push(`${id}: ${a} overlaps ${b}`);
+        });
+      }
+      return bad"""
+    assert visit(name, width=width).execute_script(script) == []
 
 
 def test_colour_schemes(visit):
@@ -134,11 +135,9 @@ def test_prints_on_few_pages_in_light_colours(visit):
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
     pdf = base64.b64decode(printed["data"])
     assert pdf.startswith(b"%PDF")
-    assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 5
+    assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 7
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert brightness(browser) > 600 > 200 > brightness(browser, "color")
-    assert not browser.find_element(By.ID, "lifetime").is_displayed()
-    assert browser.find_element(By.ID, "readout").is_displayed()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
@@ -155,8 +154,6 @@ def test_screen_readers_hear_names_and_descriptions(visit):
     assert len(heard("image", "name")) == len(pictures(browser))
     assert all(heard("image", "name"))
     assert all(re.search(r"\d", text) for text in heard("image", "description"))
-    assert heard("slider", "name") == ["Move the lifetime λ"]
-    assert "the model itself" in heard("slider", "description")[0]
 
 
 def test_names_are_shown_and_not_run(visit):

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_score
 
-from app.report.report_cases import MAKERS, NASTY, TREES, heights, rows
+from app.report.report_cases import MAKERS, NASTY, TREES, Case, heights, rows
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
-from mondrian_kernel._linear.losses import encode, value
-from mondrian_kernel.app.report import lifetimes, write_report
-from mondrian_kernel.app.report.classification import mean_loss
+from mondrian_kernel.app.report import write_report
 from mondrian_kernel.app.report.figures import number, percent, plain
 from mondrian_kernel.app.report.write import script_json
 
@@ -70,13 +69,11 @@ def reports(tmp_path_factory):
     """Every case with the page that was written on it."""
     folder = tmp_path_factory.mktemp("reports")
     written = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lifetimes, "SLIDER_TREES", 5)  # so that the slider's models are not the model
-        for name, maker in MAKERS.items():
-            case = maker()
-            file = case.write(folder / f"{name}.html")
-            assert file == folder / f"{name}.html"
-            written[name] = case, Page(file.read_text(encoding="utf-8")), file
+    for name, maker in MAKERS.items():
+        case = maker()
+        file = case.write(folder / f"{name}.html")
+        assert file == folder / f"{name}.html"
+        written[name] = case, Page(file.read_text(encoding="utf-8")), file
     assert len(list(folder.iterdir())) == len(MAKERS)
     return written
 
@@ -96,34 +93,24 @@ class TestEveryReport:
         assert case.options.get("title", "A title") in page.text
         assert f"of {case.options.get('target', 'height')} with the Mondrian kernel" in page.text
 
-    def test_slider_stands_at_the_model(self, reports, name):
-        case, page, _ = reports[name]
-        lifetimes = page.data["lifetimes"]
-        assert_allclose(lifetimes[page.data["chosen"]], case.model.lifetime_, rtol=1e-3)
-        assert np.all(np.diff(lifetimes) > 0)
-        assert len(page.data["readouts"]) == len(lifetimes) <= 25
-        assert "the model itself" in page.data["readouts"][page.data["chosen"]]
-        assert ("input" in page.tags) == (len(lifetimes) > 1)
-
-    def test_figures_have_a_frame_for_every_place(self, reports, name):
+    def test_every_figure_has_its_place(self, reports, name):
         page = reports[name][1]
-        assert set(page.data["figures"]) <= set(page.ids)
-        for spec in page.data["figures"].values():
-            for part in [spec, *spec.get("layers", [])]:
-                for frames in ("xs", "ys", "sizes", "frames"):
-                    assert len(part.get(frames, page.data["lifetimes"])) == len(
-                        page.data["lifetimes"]
-                    )
+        assert set(page.data) <= set(page.ids)
 
     def test_columns_are_named_in_order_of_importance(self, reports, name):
         case, page, _ = reports[name]
-        bars = page.data["figures"]["columns"]
-        assert len(bars["labels"]) == case.model.n_features_in_
-        assert bars["values"] == sorted(bars["values"], reverse=True)
+        bars = page.data["columns"]
+        assert len(bars["y"]["labels"]) == case.model.n_features_in_
+        assert bars["layers"][0]["x"] == sorted(bars["layers"][0]["x"], reverse=True)
 
-    def test_two_columns_have_a_plane(self, reports, name):
+    def test_two_columns_of_numbers_have_a_plane(self, reports, name):
         case, page, _ = reports[name]
-        assert ("surface" in page.data["figures"]) == (case.model.n_features_in_ == 2)
+        plane = case.model.n_features_in_ == 2 and case.model.encoder_ is None
+        assert ("surface" in page.data) == plane
+
+    def test_the_number_of_test_rows_is_told(self, reports, name):
+        case, page, _ = reports[name]
+        assert f"measured on the same {len(case.test[1])} test rows" in page.text
 
 
 class TestRegression:
@@ -132,43 +119,86 @@ class TestRegression:
         X, y = case.test
         error = np.sqrt(np.mean((case.model.predict(X) - y) ** 2))
         guess = np.sqrt(np.mean((case.train[1].mean() - y) ** 2))
+        other = HistGradientBoostingRegressor().fit(*case.train).predict(X)
+        boosting = np.sqrt(np.mean((other - y) ** 2))
         ends = case.model.predict_interval(X, 0.9)
         covered = np.mean((ends[:, 0] <= y) & (y <= ends[:, 1]))
-        for said in (number(error), number(guess), percent(covered)):
-            assert re.search(rf"\b{re.escape(said)}(?!\d)", page.text)
+        assert f"The error (root mean squared) is {number(error)}." in page.text
+        assert f"fitted to the same rows, has {number(boosting)}." in page.text
+        assert f"Guessing the mean gives {number(guess)}." in page.text
+        assert f"{percent(covered)} of the test rows lie inside" in page.text
         assert f"learnt from 3 columns of {len(case.train[1])} rows" in page.text
-        assert page.data["figures"]["columns"]["labels"][-1] == "north"
+        assert page.data["columns"]["y"]["labels"][-1] == "north"
+
+    def test_coverage_by_fifths(self, reports):
+        case, page, _ = reports["named"]
+        X, y = case.test
+        predicted, ends = case.model.predict(X), case.model.predict_interval(X, 0.9)
+        inside = ((ends[:, 0] <= y) & (y <= ends[:, 1])).to_numpy()[np.argsort(predicted)]
+        reached = page.data["fifths"]["layers"][1]["x"]
+        assert_allclose(reached, inside.reshape(5, 20).mean(axis=1), rtol=1e-3)
+
+    def test_fifths_that_are_off_are_named(self, tmp_path):
+        X = rows(1)
+        # Only the highest fifth has noise, and far more than the fitted rows.
+        y = X[:, 0] + np.where(X[:, 0] > 0.8, 50.0, 0.0) * np.random.default_rng(2).normal(size=200)
+        case = Case(
+            MondrianKernelRegressor(5.0, 0.1, **TREES), X, np.where(X[:, 0] > 2, 0, X[:, 0])
+        )
+        case.test = X[100:], y[100:]
+        text = reported(case, tmp_path).text
+        assert re.search(r"the coverage is too .*low in the highest fifth \(", text)
+        assert "too low in the lowest fifth" not in text
+
+    def test_partial_dependence_is_the_mean_prediction(self, reports):
+        case, page, _ = reports["named"]
+        first = page.data["columns"]["y"]["labels"][0]
+        drawn = page.data[f"dependence-{case.X.columns.get_loc(first)}"]
+        assert drawn["x"]["label"] == first
+        line = drawn["layers"][0]
+        for value, mean in zip(line["x"], line["y"], strict=True):
+            rows = case.test[0].assign(**{first: value})
+            assert_allclose(mean, case.model.predict(rows).mean(), rtol=0.02, atol=2e-3)
+
+    def test_the_worst_rows(self, reports):
+        case, _, file = reports["named"]
+        X, y = case.test
+        order = np.argsort(-np.abs(case.model.predict(X) - y.to_numpy()), kind="stable")[:10]
+        table = re.search(r'<figure id="worst".*?</table>', file.read_text(encoding="utf-8"))[0]
+        assert re.findall(r'<th scope="row">(\d+)</th>', table) == [str(i) for i in order]
+        assert f"<td>{number(X['east'].iloc[order[0]])}</td>" in table
+
+    def test_original_columns_with_categories(self, reports):
+        case, page, file = reports["table"]
+        assert set(page.data["columns"]["y"]["labels"]) == {"area", "kind"}
+        kinds = page.data["dependence-1"]
+        assert kinds["y"]["labels"] == ["brick", "missing", "wood"]
+        for kind, mean in zip(["brick", None, "wood"], kinds["layers"][0]["x"], strict=True):
+            rows = case.test[0].assign(kind=kind)
+            assert_allclose(mean, case.model.predict(rows).mean(), rtol=1e-3)
+        assert "<td>missing</td>" in file.read_text(encoding="utf-8")
 
     def test_coverage_is_that_of_each_level(self, reports):
         case, page, _ = reports["named"]
         X, y = case.test
-        layer = page.data["figures"]["coverage"]["layers"][1]
+        layer = page.data["coverage"]["layers"][1]
         for level, reached in zip(layer["x"], layer["y"], strict=True):
             ends = case.model.predict_interval(X, level)
             assert_allclose(reached, np.mean((ends[:, 0] <= y) & (y <= ends[:, 1])), rtol=1e-3)
 
-    def test_chosen_frame_is_the_model_and_others_are_not(self, reports):
+    def test_points_are_predictions(self, reports):
         case, page, _ = reports["named"]
-        points = page.data["figures"]["predicted"]["layers"][1]
-        predicted = np.sort(case.model.predict(case.test[0]))
-        frames = np.sort(np.array(points["xs"]), axis=1)
-        chosen = page.data["chosen"]
-        assert_allclose(frames[chosen], predicted, rtol=1e-3, atol=1e-3)
-        for k, frame in enumerate(frames):
-            assert k == chosen or np.abs(frame - predicted).max() > 0.01
-        residuals = page.data["figures"]["residuals"]["layers"][1]["ys"]
-        assert_allclose(residuals, np.array(points["y"]) - np.array(points["xs"]), atol=2e-3)
+        points = page.data["predicted"]["layers"][1]
+        assert_allclose(np.sort(points["x"]), np.sort(case.model.predict(case.test[0])), rtol=1e-3)
+        residuals = page.data["residuals"]["layers"][1]
+        assert_allclose(residuals["y"], np.subtract(points["y"], points["x"]), atol=2e-3)
 
-    def test_path_and_posterior(self, reports):
+    def test_path(self, reports):
         case, page, _ = reports["named"]
         path = case.model.path_
-        line = page.data["figures"]["error"]["layers"][2]
+        line = page.data["error"]["layers"][0]
         assert_allclose(line["x"], path.lifetimes, rtol=1e-3)
         assert_allclose(line["y"], np.sqrt(path.score.min(axis=1)), rtol=1e-3)
-        assert_allclose(page.data["figures"]["cells"]["layers"][1]["y"], path.n_cells, rtol=1e-3)
-        steps = page.data["figures"]["evidence"]["layers"][0]
-        mass = np.array(steps["heights"]) @ np.diff(np.log(steps["edges"]))
-        assert_allclose(mass, 1.0, rtol=1e-2)
 
     def test_lifetimes_and_weights_are_told(self, reports):
         case, page, _ = reports["learnt"]
@@ -176,24 +206,12 @@ class TestRegression:
             case.model.lifetimes_, case.model.lifetime_weights_, strict=True
         ):
             assert f"{number(lifetime)} ({percent(round(weight, 3))})" in page.text
-        assert "models of one lifetime (5 trees on 100 rows)" in page.text
 
     def test_averaging_is_told(self, reports):
         told = {
             name for name in reports if "averaged over all of the path" in reports[name][1].text
         }
         assert told == {"averaged"}
-
-    def test_path_without_evidence(self, tmp_path):
-        case = MAKERS["named"]()
-        path = case.model.path_
-        unknown = np.full_like(path.log_marginal_likelihood, np.nan)
-        curves = {**path.curves, "log_marginal_likelihood": unknown}
-        case.model.path_ = replace(path, curves=curves)
-        page = reported(case, tmp_path)
-        assert "marginal likelihood was not computed" in page.text
-        assert "evidence" not in page.data["figures"]
-        assert "cells" in page.data["figures"]
 
     def test_cell_bound_and_end_of_the_path_are_told(self, tmp_path):
         case = MAKERS["named"]()
@@ -205,26 +223,19 @@ class TestRegression:
         assert ["at an end of the path" in text for text in texts] == [False, True]
         assert ["max_cells stopped" in text for text in texts] == [False, True]
 
-    def test_without_a_path_the_slider_runs_around_the_lifetime(self, reports):
-        for name in ("fixed", "fixed_lifetime"):
+    def test_without_a_path(self, reports):
+        for name, how in {"fixed": "were given", "fixed_lifetime": "too short to show"}.items():
             page = reports[name][1]
-            assert min(page.data["lifetimes"]) < 1 < 5 < 10 < max(page.data["lifetimes"])
-            assert "evidence" not in page.data["figures"]
-            how = {"fixed": "were given", "fixed_lifetime": "a path too short to show"}
-            assert how[name] in page.text
+            assert "error" not in page.data
+            assert how in page.text
 
     def test_cells_are_those_of_one_tree(self, reports):
-        page = reports["plane"][1]
-        cells = page.data["figures"]["partition"]["layers"][0]
-        birth, time = np.array(cells["birth"]), np.array(cells["time"])
-        area = np.prod(np.subtract(cells["upper"], cells["lower"]), axis=1)
-        counts = []
-        for lifetime in page.data["lifetimes"]:
-            alive = (birth <= lifetime) & (time > lifetime)
-            assert_allclose(area[alive].sum(), area[0], rtol=1e-2)
-            counts.append(alive.sum())
-        assert counts == sorted(counts)
-        assert counts[-1] > counts[0]
+        case, page, _ = reports["plane"]
+        cells = page.data["partition"]["layers"][0]
+        assert len(cells["lower"]) == case.model.features_.n_cells_per_tree_[0]
+        area = np.prod(np.subtract(cells["upper"], cells["lower"]), axis=1).sum()
+        box = np.ptp([*cells["lower"], *cells["upper"]], axis=0)
+        assert_allclose(area, box.prod(), rtol=1e-2)
 
 
 class TestClassification:
@@ -232,59 +243,55 @@ class TestClassification:
         case, page, _ = reports["two_classes"]
         X, y = case.test
         right = percent(np.mean(case.model.predict(X) == y))
-        assert f"The model is right on {right} of {len(y)} rows" in page.text
-        matrix = page.data["figures"]["confusion"]
+        other = HistGradientBoostingClassifier().fit(*case.train).score(X, y)
+        assert f"The model is right on {right} of them." in page.text
+        assert f"fitted to the same rows, is right on {percent(other)}." in page.text
+        matrix = page.data["confusion"]
         assert matrix["labels"] == ["high", "low"]
-        expected = confusion_matrix(y, case.model.predict(X))
-        assert matrix["frames"][page.data["chosen"]] == expected.tolist()
-        assert all(np.sum(frame) == len(y) for frame in matrix["frames"])
+        assert matrix["counts"] == confusion_matrix(y, case.model.predict(X)).tolist()
 
-    @pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared"])
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_mean_loss_is_that_of_the_learner(self, loss, n_classes):
-        X = rows(2)
-        y = np.digitize(X[:, 0], [0.3, 0.6][: n_classes - 1])
-        model = MondrianKernelClassifier(2.0, 0.1, loss=loss, **TREES).fit(X, y)
-        scores = model.decision_function(X).reshape(len(y), -1)
-        expected = value(loss, encode(y, n_classes, loss), scores).mean()
-        assert_allclose(mean_loss(model, X, y), expected, rtol=1e-12)
+    def test_curves_and_their_counts(self, reports):
+        case, page, file = reports["two_classes"]
+        X, y = case.test
+        P, low = case.model.predict_proba(X)[:, 1], y == "low"
+        area, mean = roc_auc_score(low, P), average_precision_score(low, P)
+        curve = page.data["roc"]["layers"][1]
+        assert curve["name"] == f"low: area {area:.3f}"
+        assert_allclose(np.trapezoid(curve["y"], curve["x"]), area, atol=2e-3)
+        assert page.data["precision"]["layers"][0]["name"] == f"low: mean {mean:.3f}"
+        counts = [np.sum(low & (P >= 0.3)), np.sum(low & (P < 0.3)), np.sum(~low & (P >= 0.3))]
+        cells = "".join(f"<td>{count}</td>" for count in counts)
+        assert f"<td>30 %</td>{cells}" in file.read_text(encoding="utf-8")
 
     def test_reliability_is_that_of_the_probabilities(self, reports):
         case, page, _ = reports["two_classes"]
         X, y = case.test
         P = case.model.predict_proba(X)[:, 1]
-        points = page.data["figures"]["reliability"]["layers"][1]
-        k = page.data["chosen"]
-        for b, (given, seen) in enumerate(zip(points["xs"][k], points["ys"][k], strict=True)):
-            inside = np.minimum(np.floor(10 * P), 9) == b
-            if not inside.any():
-                assert given is None
-                assert seen is None
-            else:
-                assert_allclose(given, P[inside].mean(), rtol=1e-3)
-                assert_allclose(seen, np.mean(y[inside] == "low"), rtol=1e-3)
+        points = page.data["reliability"]["layers"][1]
+        bins = np.minimum(np.floor(10 * P), 9)
+        found = [bins == b for b in np.unique(bins)]
+        assert_allclose(points["x"], [P[inside].mean() for inside in found], rtol=1e-3)
+        assert_allclose(points["y"], [np.mean(y[inside] == "low") for inside in found], rtol=1e-3)
 
     def test_many_classes_are_joined(self, reports):
         page = reports["many_classes"][1]
-        matrix = page.data["figures"]["confusion"]
+        matrix = page.data["confusion"]
         assert len(matrix["labels"]) == 12
         assert matrix["labels"][-1] == "all others"
-        assert np.array(matrix["frames"]).sum(axis=(1, 2)).tolist() == [200] * len(
-            page.data["lifetimes"]
-        )
+        assert np.sum(matrix["counts"]) == 200
 
     def test_scores_that_are_no_probabilities_are_not_calibrated(self, reports):
         page = reports["hinge"][1]
-        assert "reliability" not in page.data["figures"]
+        assert not {"reliability", "roc", "precision"} & set(page.data)
         assert "no probabilities" in page.text
-        assert page.data["figures"]["surface"]["layers"][0]["classes"] == ["0", "1", "2"]
+        assert page.data["surface"]["layers"][0]["classes"] == ["0", "1", "2"]
 
     def test_unknown_classes_are_left_out_and_counted(self, tmp_path):
         case = MAKERS["two_classes"]()
         case.test[1][:3] = "none"
         page = reported(case, tmp_path)
         assert "3 test rows of classes unknown to the model" in page.text
-        assert np.sum(page.data["figures"]["confusion"]["frames"][0]) == len(case.test[1]) - 3
+        assert np.sum(page.data["confusion"]["counts"]) == len(case.test[1]) - 3
         case.test[1][:] = "none"
         with pytest.raises(ValueError, match="No row of y_test has a class"):
             case.write(tmp_path / "report.html")
@@ -296,7 +303,7 @@ class TestNames:
         assert page.tags.count("script") == 2
         assert "b" not in page.tags
         assert page.text.count(NASTY) > 3
-        assert NASTY in page.data["figures"]["columns"]["labels"]
+        assert NASTY in page.data["columns"]["y"]["labels"]
         assert NASTY not in file.read_text(encoding="utf-8")
 
     def test_json_cannot_close_its_script(self):
@@ -305,10 +312,10 @@ class TestNames:
         assert json.loads(text) == {"</script>": "<!--&\u2028"}
 
     def test_names_are_given_or_of_the_fit_or_numbers(self, reports, tmp_path):
-        assert set(reports["named"][1].data["figures"]["columns"]["labels"]) == {
+        assert set(reports["named"][1].data["columns"]["y"]["labels"]) == {
             "east", "north", "age",
         }  # fmt: skip
-        assert reports["fixed"][1].data["figures"]["columns"]["labels"] == ["x0"]
+        assert reports["fixed"][1].data["columns"]["y"]["labels"] == ["x0"]
         with pytest.raises(ValueError, match="2 feature_names were given for 1 columns"):
             MAKERS["fixed"]().write(tmp_path / "report.html", feature_names=["a", "b"])
 

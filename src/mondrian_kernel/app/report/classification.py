@@ -2,216 +2,276 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    precision_recall_curve,
+    roc_auc_score,
+    roc_curve,
+)
 
-from mondrian_kernel._settings import CLASS_TEST_ROWS, CLASSES_SHOWN, PROBABILITY_BINS
+from mondrian_kernel._settings import (
+    CLASSES_SHOWN,
+    CURVE_POINTS,
+    PROBABILITY_BINS,
+    THRESHOLDS,
+)
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.app.measure import Measured
+from mondrian_kernel.app.report.columns import (
+    COLOURS,
+    Curves,
+    importance_section,
+    plane_sections,
+    worst_section,
+)
 from mondrian_kernel.app.report.figures import (
     Content,
     Figure,
-    Model,
     Section,
     Table,
     chart,
-    importance_section,
     layer,
     number,
     percent,
-    plane_sections,
 )
-from mondrian_kernel.app.report.lifetimes import Slider, choice_words, path_figures
+from mondrian_kernel.app.report.lifetimes import choice_words, path_sections
 
 
-def classification_content(model: Model) -> Content:
+def classification_content(measured: Measured, target: str) -> Content:
     """Return tiles, words and figures on a fitted classifier."""
-    estimator, target, y_train = model.estimator, model.target, model.y_train
-    classes = estimator.classes_
-    known = np.isin(model.y_test, classes)
-    if not known.any():
-        raise ValueError(
-            f"No row of y_test has a class that the model was fitted on: give rows of "
-            f"{classes.tolist()}."
-        )
-    model = replace(model, X_test=model.X_test[known], y_test=model.y_test[known])
-    X_test, y_test = model.X_test, model.y_test
-    right = float(np.mean(estimator.predict(X_test) == y_test))
-    values, counts = np.unique(y_train, return_counts=True)
-    commonest = values[counts.argmax()]
-    guess = float(np.mean(y_test == commonest))
-
-    slider = Slider.of(model)
-    X_shown, y_shown = X_test[:CLASS_TEST_ROWS], y_test[:CLASS_TEST_ROWS]
-    logistic = hasattr(estimator, "predict_proba")
-    losses = np.array([mean_loss(small, X_shown, y_shown) for small in slider.models])
-    name = "log loss" if logistic else f"{estimator.loss} loss"
-    at_positions = [small.predict(X_shown) for small in slider.shown]
-    importance_words, importance = importance_section(model, lambda *rows: -mean_loss(*rows), name)
-    matrix, mistakes = _confusion(y_shown, at_positions, classes, slider.chosen)
-    figures, calibration = [matrix], f"loss={estimator.loss!r} gives no probabilities."
+    estimator, scores, y, P = (
+        measured.estimator,
+        measured.scores,
+        measured.y_test,
+        measured.probability,
+    )
+    classes, right = estimator.classes_, scores["accuracy"]
+    guess, boosting = scores["accuracy_of_the_commonest"], measured.boosting
+    values, counts = np.unique(measured.y_train, return_counts=True)
+    drawn = _classes_drawn(classes, values, counts)
+    importance_words, importance = importance_section(measured, _curves(measured, drawn))
+    matrix, mistakes = _confusion(y, measured.predicted, classes)
+    figures, words = [matrix], [f"loss={estimator.loss!r} gives no probabilities."]
     tiles = [
-        ("right on test rows", percent(right)),
-        ("guessing the commonest", percent(guess)),
-        ("lifetime λ", number(estimator.lifetime_)),
+        (f"right on {y.size} test rows", percent(right)),
+        ("HistGradientBoosting, same rows", percent(boosting)),
+        ("commonest class, same rows", percent(guess)),
     ]
-    if logistic:
-        tiles.append((name, number(mean_loss(estimator, X_test, y_test))))
-        P = np.array([small.predict_proba(X_shown) for small in slider.shown])
-        labels = np.searchsorted(classes, y_shown)
-        reliability, calibration = _reliability(labels, P, classes, slider.chosen)
-        figures.append(reliability)
-    columns = "1 column" if len(model.names) == 1 else f"{len(model.names)} columns"
+    badness: FloatArray = 1.0 * (measured.predicted != y)
+    shown = {f"true {target}": y, "predicted": measured.predicted}
+    if P is not None:
+        tiles.append(("log loss, same rows", number(scores["log_loss"])))
+        labels = np.searchsorted(classes, y)
+        reliability, calibration = _reliability(labels, P, classes)
+        curves, ranking = _curve_figures(labels, P, classes, drawn)
+        figures, words = [matrix, reliability, *curves], [calibration, ranking]
+        own = P[np.arange(y.size), labels]
+        badness, shown["probability of the true class"] = 1.0 - own, own
+    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
     summary = [
-        f"“{target}” (one of {classes.size} classes) was learnt from {columns} of {y_train.size} "
-        f"rows. The model is right on {percent(right)} of {y_test.size} rows that were not fitted; "
-        f"always guessing the commonest class, {commonest}, gives {percent(guess)}.",
-        *choice_words(slider),
+        f"“{target}” (one of {classes.size} classes) was learnt from {columns} of "
+        f"{measured.y_train.size} rows. All numbers below are measured on the same {y.size} test "
+        "rows, which were not fitted, unless they name others.",
+        f"The model is right on {percent(right)} of them. HistGradientBoosting of scikit-learn "
+        f"with its defaults, fitted to the same rows, is right on {percent(boosting)}. Always "
+        f"guessing the commonest class, {values[counts.argmax()]}, gives {percent(guess)}.",
         mistakes,
-        calibration,
+        *words,
         importance_words,
+        *choice_words(estimator),
     ]
-    if not known.all():
-        left_out = int((~known).sum())
-        summary.append(f"Note: {left_out} test rows of classes unknown to the model were left out.")
+    if measured.n_unknown:
+        summary.append(
+            f"Note: {measured.n_unknown} test rows of classes unknown to the model are left out."
+        )
     if right <= guess:
         summary.append("Note: the model is no better than guessing the commonest class.")
     sections = [
-        Section("The lifetime path", path_figures(slider, name, losses), moves=True),
-        Section("Predictions at this width", figures, moves=True),
-        *_plane(model, slider.shown, logistic),
+        Section("Predictions", figures),
         importance,
+        worst_section(measured, badness, shown),
+        *_plane(measured, target),
+        *path_sections(estimator),
     ]
-    readouts = slider.readouts(
-        f"{percent(np.mean(predicted == y_shown))} of {y_shown.size} test rows right"
-        for predicted in at_positions
+    return Content(tiles, summary, sections)
+
+
+def _classes_drawn(
+    classes: NDArray[Any], values: NDArray[Any], counts: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return the classes with a curve of their own: of two the second, else the commonest."""
+    if classes.size == 2:
+        return np.array([1])
+    common = values[np.argsort(-counts, kind="stable")[: len(COLOURS)]]
+    return np.sort(np.searchsorted(classes, common))
+
+
+def _curves(measured: Measured, shown: NDArray[np.intp]) -> Curves:
+    """Return the probabilities of the classes shown, or the shares of rows predicted as these."""
+    estimator, classes = measured.estimator, measured.estimator.classes_[shown]
+    names: list[str | None] = [str(c) for c in classes]
+    label = f"mean probability of {names[0]}" if len(names) == 1 else "mean probability"
+    if measured.probability is None:
+        label = "share predicted as the class"
+        return Curves(lambda X: 1.0 * (estimator.predict(X)[:, None] == classes), label, names)
+    return Curves(
+        lambda X: estimator.predict_proba(X)[:, shown],
+        label,
+        [None] if len(names) == 1 else names,
     )
-    return Content(tiles, summary, sections, slider.lifetimes.tolist(), slider.chosen, readouts)
-
-
-def mean_loss(model: Any, X: FloatArray, y: NDArray[Any]) -> float:
-    r"""Return the mean of a model's own loss on rows with the classes y.
-
-    With scores f: the log loss :math:`-\log \mathrm{softmax}(f)_y`; for the hinge and the squared
-    loss, the sum over scores of :math:`\max(0, 1 - tf)` and :math:`(t - f)^2`, t = ±1.
-    """
-    labels, scores = np.searchsorted(model.classes_, y), model.decision_function(X)
-    if model.loss in ("auto", "log_loss"):
-        if scores.ndim == 1:
-            scores = np.stack([np.zeros_like(scores), scores], axis=1)
-        return float(-np.mean(log_softmax(scores, axis=1)[np.arange(y.size), labels]))
-    truth = labels == 1 if scores.ndim == 1 else labels[:, None] == np.arange(model.classes_.size)
-    signs = np.where(truth, 1.0, -1.0)
-    losses = (signs - scores) ** 2 if model.loss == "squared" else 1.0 - signs * scores
-    return float(np.maximum(0.0, losses).sum() / y.size)
 
 
 def _confusion(
-    y: NDArray[Any], at_positions: list[NDArray[Any]], classes: NDArray[Any], chosen: int
+    y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[Figure, str]:
-    """Return the confusion matrix at each position, and a sentence on the commonest mistake.
+    """Return the confusion matrix, and a sentence on the commonest mistake.
 
     If there are many classes, those with few rows are joined.
     """
     labels = [str(c) for c in classes]
-    groups = np.arange(classes.size)
+    groups, true = np.arange(classes.size), np.searchsorted(classes, y)
     if classes.size > CLASSES_SHOWN:
-        counts = np.bincount(np.searchsorted(classes, y), minlength=classes.size)
+        counts = np.bincount(true, minlength=classes.size)
         kept = np.sort(np.argsort(-counts, kind="stable")[: CLASSES_SHOWN - 1])
         groups = np.full(classes.size, CLASSES_SHOWN - 1)
         groups[kept] = np.arange(CLASSES_SHOWN - 1)
         labels = [str(classes[c]) for c in kept] + ["all others"]
-    true, span = groups[np.searchsorted(classes, y)], np.arange(len(labels))
-    frames = np.array(
-        [
-            confusion_matrix(true, groups[np.searchsorted(classes, predicted)], labels=span)
-            for predicted in at_positions
-        ]
-    )
-    own = frames[chosen]
-    wrong = own - np.diag(np.diag(own))
+    found = groups[np.searchsorted(classes, predicted)]
+    counts = confusion_matrix(groups[true], found, labels=np.arange(len(labels)))
+    wrong = counts - np.diag(np.diag(counts))
     i, j = np.unravel_index(wrong.argmax(), wrong.shape)
-    words = f"All of the {y.size} test rows shown are right."
+    words = "No class shown is taken for another."
     if wrong[i, j]:
         words = (
-            f"The commonest mistake on {y.size} test rows: {wrong[i, j]} of class {labels[i]} "
-            f"predicted as {labels[j]}."
+            f"The commonest mistake: {wrong[i, j]} rows of class {labels[i]} are predicted as "
+            f"{labels[j]}."
         )
-    rows = [[label, *map(str, row)] for label, row in zip(labels, own.tolist(), strict=True)]
+    rows = [[label, *map(str, row)] for label, row in zip(labels, counts.tolist(), strict=True)]
     figure = Figure(
         "confusion",
         "True and predicted class",
         f"Number of test rows, of {y.size}, by true class (lines) and predicted class (columns).",
-        {"kind": "matrix", "labels": labels, "frames": frames.tolist()},
+        {"kind": "matrix", "labels": labels, "counts": counts.tolist()},
         Table(["true \\ predicted", *labels], rows),
     )
     return figure, words
 
 
 def _reliability(
-    labels: NDArray[np.intp], P: FloatArray, classes: NDArray[Any], chosen: int
+    labels: NDArray[np.intp], P: FloatArray, classes: NDArray[Any]
 ) -> tuple[Figure, str]:
     """Return predicted probability against observed frequency in bins, and a sentence on it."""
+    what, given, hits = "probability of the predicted class", P.max(axis=1), P.argmax(1) == labels
     if classes.size == 2:
-        what, given = f"probability of {classes[1]}", P[:, :, 1]
-        hits = np.broadcast_to(labels == 1, given.shape)
-    else:
-        what, given, hits = "probability of the predicted class", P.max(2), P.argmax(2) == labels
-    mean, seen, count = _bin_means(given, hits)
-    gap = float(np.nansum(np.abs(mean - seen)[chosen] * count[chosen]) / count[chosen].sum())
+        what, given, hits = f"probability of {classes[1]}", P[:, 1], labels == 1
+    bins = np.minimum((PROBABILITY_BINS * given).astype(int), PROBABILITY_BINS - 1)
+    count = np.bincount(bins, minlength=PROBABILITY_BINS)
+    filled = np.flatnonzero(count)
+    count = count[filled]
+    mean, seen = (np.bincount(bins, weights=w)[filled] / count for w in (given, hits))
+    gap = float(np.abs(mean - seen) @ count / labels.size)
     words = (
-        f"Predicted probabilities differ from observed frequencies by {percent(gap)} on average "
-        f"on {labels.size} test rows."
+        f"Predicted probabilities differ from observed frequencies by {percent(gap)} on average."
     )
-    sizes = 1.5 + 5.5 * np.sqrt(count / count.max())
-    bins = zip(mean[chosen], seen[chosen], count[chosen], strict=True)
     figure = Figure(
         "reliability",
         "Predicted probability and observed frequency",
-        f"The {what} in ten bins, and how often it came true. On the line the two agree. Bins of "
-        "few rows scatter.",
+        f"The {what} in {PROBABILITY_BINS} bins, and how often it came true. On the line the two "
+        "agree. Larger dots have more rows; those of few rows scatter.",
         chart(
             {"label": what, "domain": [0, 1]},
             {"label": "came true", "domain": [0, 1]},
             layer("line", "grey", x=[0, 1], y=[0, 1]),
-            layer("points", "blue", xs=mean, ys=seen, sizes=sizes),
+            layer("points", "blue", x=mean, y=seen, size=2 + 6 * np.sqrt(count / count.max())),
         ),
         Table(
             [what, "came true", "rows"],
-            [[number(m), number(s), str(int(c))] for m, s, c in bins if c],
+            [[number(m), number(s), str(c)] for m, s, c in zip(mean, seen, count, strict=True)],
         ),
     )
     return figure, words
 
 
-def _bin_means(
-    given: FloatArray, hits: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean probability, share of hits and number of rows, each (positions, bins)."""
-    edges = np.linspace(0, 1, PROBABILITY_BINS + 1)
-    bins = np.clip(np.digitize(given, edges) - 1, 0, PROBABILITY_BINS - 1)
-    belongs = bins[:, :, None] == np.arange(PROBABILITY_BINS)
-    count = belongs.sum(axis=1).astype(float)
-    with np.errstate(invalid="ignore"):
-        mean = (given[:, :, None] * belongs).sum(axis=1) / count
-        seen = (hits[:, :, None] & belongs).sum(axis=1) / count
-    return mean, seen, count
+def _curve_figures(
+    labels: NDArray[np.intp], P: FloatArray, classes: NDArray[Any], shown: NDArray[np.intp]
+) -> tuple[list[Figure], str]:
+    """Return ROC and precision-recall curves of some classes, and a sentence on them."""
+    roc, precision, said = [], [], []
+    rows: list[list[str]] = []
+    for c, colour in zip(shown, COLOURS, strict=False):
+        truth, given, name = labels == c, P[:, c], str(classes[c])
+        if truth.all() or not truth.any():
+            continue
+        area, mean = roc_auc_score(truth, given), average_precision_score(truth, given)
+        false, true, _ = roc_curve(truth, given)
+        p, r, _ = precision_recall_curve(truth, given)
+        roc.append(layer("line", colour, f"{name}: area {area:.3f}", **_thinned(false, true)))
+        precision.append(layer("line", colour, f"{name}: mean {mean:.3f}", **_thinned(r, p)))
+        said.append(f"{area:.3f} for {name} ({int(truth.sum())} of {truth.size} rows)")
+        rows += _counts(truth, given, name)
+    if not roc:
+        return [], "There are no rows of two classes to rank."
+    head = ["class", "probability from", "found", "missed", "false alarms", "rightly left out"]
+    unit = {"domain": [0, 1]}
+    figures = [
+        Figure(
+            "roc",
+            "ROC curve",
+            f"Of the {labels.size} test rows: the share of a class that is found, against the "
+            "share of the other rows that are false alarms, at every threshold of its probability.",
+            chart(
+                {"label": "false alarms, share of other rows", **unit},
+                {"label": "found, share of the class", **unit},
+                layer("line", "grey", x=[0, 1], y=[0, 1]),
+                *roc,
+            ),
+            Table(head, rows),
+        ),
+        Figure(
+            "precision",
+            "Precision and recall",
+            f"Of the {labels.size} test rows, at every threshold: the share of the class that is "
+            "found (recall), and how many rows above the threshold are of the class (precision).",
+            chart(
+                {"label": "recall: found, share of the class", **unit},
+                {"label": "precision", **unit},
+                *precision,
+            ),
+            Table(head, rows),
+        ),
+    ]
+    return figures, f"Area under the ROC curve: {', '.join(said)}."
 
 
-def _plane(model: Model, shown: Sequence[Any], logistic: bool) -> list[Section]:
-    classes, target = model.estimator.classes_, model.target
-    if logistic and classes.size == 2:
+def _thinned(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+    """Return some of the points of a curve."""
+    some = np.unique(np.linspace(0, x.size - 1, CURVE_POINTS).round().astype(int))
+    return {"x": x[some], "y": y[some]}
+
+
+def _counts(truth: NDArray[np.bool_], given: FloatArray, name: str) -> list[list[str]]:
+    """Return the rows found and missed at some thresholds."""
+    rows = []
+    for threshold in THRESHOLDS:
+        above = given >= threshold
+        counts = [above & truth, ~above & truth, above & ~truth, ~above & ~truth]
+        rows.append([name, percent(threshold), *(str(int(c.sum())) for c in counts)])
+    return rows
+
+
+def _plane(measured: Measured, target: str) -> list[Section]:
+    estimator, classes = measured.estimator, measured.estimator.classes_
+    if measured.probability is not None and classes.size == 2:
         title = f"Probability that {target} is {classes[1]}"
-        return plane_sections(model, shown, lambda m, rows: m.predict_proba(rows)[:, 1], title)
+        return plane_sections(measured, lambda X: estimator.predict_proba(X)[:, 1], title)
     return plane_sections(
-        model,
-        shown,
-        lambda m, rows: np.searchsorted(classes, m.predict(rows)),
+        measured,
+        lambda X: np.searchsorted(classes, estimator.predict(X)),
         f"Predicted {target}",
         [str(c) for c in classes],
     )

@@ -1,8 +1,8 @@
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const figures = JSON.parse(document.getElementById("data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
-  const WIDTH = 440, HEIGHT = 290, LEFT = 72, RIGHT = 14, TOP = 10, BOTTOM = 44;
+  const WIDTH = 440, HEIGHT = 290, LEFT = 80, RIGHT = 14, TOP = 10, BOTTOM = 50;
   const CLASSES = ["#1f4e9c", "#d21f1b", "#f2c230", "#3a9d5d", "#8e5bb5", "#e07b28", "#5bb5c9",
     "#b0307a", "#808080", "#a8c23a", "#6b4423", "#2b2b2b"];
   const PAINTS = ["#d21f1b", "#1f4e9c", "#f2c230", "#d21f1b", "#1f4e9c", "#f2c230"];  // of 23 cells
@@ -65,73 +65,65 @@
   }
 
   // --- axes ---
-  function axes(svg, spec, X, Y, height) {
-    const bottom = height - BOTTOM;
+  function axes(svg, spec, X, Y, left, height) {
+    const bottom = height - BOTTOM, right = WIDTH - RIGHT;
     if (spec.x.ticks !== false) {
       for (const tick of X.ticks) {
         add(svg, "line", { class: "grid", x1: X(tick), x2: X(tick), y1: TOP, y2: bottom });
-        add(svg, "text", { x: X(tick), y: bottom + 16, "text-anchor": "middle" }, short(tick));
+        add(svg, "text", { x: X(tick), y: bottom + 17, "text-anchor": "middle" }, short(tick));
       }
     }
-    for (const tick of Y ? Y.ticks : []) {
-      add(svg, "line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: Y(tick), y2: Y(tick) });
-      add(svg, "text", { x: LEFT - 6, y: Y(tick) + 4, "text-anchor": "end" }, short(tick));
+    for (const tick of spec.y.labels ? [] : Y.ticks) {
+      add(svg, "line", { class: "grid", x1: left, x2: right, y1: Y(tick), y2: Y(tick) });
+      add(svg, "text", { x: left - 6, y: Y(tick) + 4, "text-anchor": "end" }, short(tick));
     }
-    add(svg, "text", { x: (LEFT + WIDTH - RIGHT) / 2, y: height - 8, "text-anchor": "middle" },
-      clipped(spec.x.label, 52));
-    if (Y) {
-      add(svg, "text", { transform: `translate(13 ${(TOP + bottom) / 2}) rotate(-90)`,
-        "text-anchor": "middle" }, clipped(spec.y.label, 36));
-    }
+    (spec.y.labels || []).forEach((name, i) => {
+      const text = add(svg, "text", { x: left - 8, y: Y(i) + 4, "text-anchor": "end" },
+        clipped(name, 15));
+      add(text, "title", {}, name);
+    });
+    add(svg, "text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" },
+      clipped(spec.x.label, 40));
+    add(svg, "text", { transform: `translate(17 ${(TOP + bottom) / 2}) rotate(-90)`,
+      "text-anchor": "middle" }, clipped(spec.y.label, 28));
+    add(svg, "rect", { class: "axis", x: left, y: TOP, width: right - left, height: bottom - TOP });
   }
 
-  // --- layers: each draws itself into a group for one place of the slider ---
-  const at = (layer, name, k) => (layer[name + "s"] ? layer[name + "s"][k] : layer[name]);
+  // --- layers: each draws itself into a group ---
   const layers = {
-    line(g, layer, X, Y, k) {
-      const x = at(layer, "x", k), y = at(layer, "y", k);
-      const points = x.map((v, i) => `${X(v)},${Y(y[i])}`).join(" ");
-      add(g, "polyline", { points, fill: "none",
-        stroke: paint(layer.colour), "stroke-width": layer.colour === "grey" ? 1.5 : 2,
-        "stroke-dasharray": layer.dashed ? "6 4" : "none" });
+    line(g, layer, X, Y) {
+      const points = layer.x.map((v, i) => `${X(v)},${Y(layer.y[i])}`).join(" ");
+      add(g, "polyline", { points, fill: "none", stroke: paint(layer.colour),
+        "stroke-width": layer.colour === "grey" ? 1.5 : 2 });
     },
-    points(g, layer, X, Y, k) {
-      const x = at(layer, "x", k), y = at(layer, "y", k), sizes = at(layer, "size", k);
-      x.forEach((v, i) => {
-        if (v === null || y[i] === null) return;
-        add(g, "circle", { cx: X(v), cy: Y(y[i]), r: Array.isArray(sizes) ? sizes[i] : sizes,
-          fill: paint(layer.colour), "fill-opacity": layer.size > 3 ? 1 : 0.7 });
-      });
+    points(g, layer, X, Y) {
+      layer.x.forEach((v, i) => add(g, "circle", { cx: X(v), cy: Y(layer.y[i]),
+        r: Array.isArray(layer.size) ? layer.size[i] : layer.size, fill: paint(layer.colour),
+        "fill-opacity": layer.size < 2.6 ? 0.7 : 1 }));
     },
-    steps(g, layer, X, Y) {
-      const most = Math.max(...layer.heights), bottom = HEIGHT - BOTTOM;
-      layer.heights.forEach((height, i) => {
-        const tall = ((bottom - TOP) * 0.45 * height) / most, x = X(layer.edges[i]);
-        add(g, "rect", { x, y: bottom - tall, width: X(layer.edges[i + 1]) - x, height: tall,
-          fill: paint(layer.colour), "fill-opacity": 0.75 });
-      });
+    bars(g, layer, X, Y) {
+      layer.x.forEach((v, i) => add(g, "rect", { x: Math.min(X(0), X(v)), y: Y(layer.y[i]) - 8,
+        width: Math.abs(X(v) - X(0)), height: 16, fill: paint(layer.colour) }));
     },
     ranges(g, layer, X, Y) {
-      layer.x.forEach((v, i) => add(g, "line", { x1: X(v), x2: X(v), y1: Y(layer.low[i]),
-        y2: Y(layer.high[i]), stroke: paint(layer.colour), "stroke-width": 3,
-        "stroke-opacity": 0.45 }));
+      const lying = layer.x === undefined;
+      (lying ? layer.y : layer.x).forEach((v, i) => {
+        const low = layer.low[i], high = layer.high[i];
+        const ends = lying ? { x1: X(low), x2: X(high), y1: Y(v), y2: Y(v) }
+          : { x1: X(v), x2: X(v), y1: Y(low), y2: Y(high) };
+        add(g, "line", { ...ends, stroke: paint(layer.colour), "stroke-width": 3,
+          "stroke-opacity": lying ? 0.8 : 0.45 });
+      });
     },
-    cursor(g, layer, X, Y, k) {
-      const x = X(data.lifetimes[k]);
-      if (!(x >= LEFT && x <= WIDTH - RIGHT)) return;
-      add(g, "line", { class: "cursor", x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM });
-    },
-    cells(g, layer, X, Y, k) {
-      const time = data.lifetimes[k];
-      layer.birth.forEach((birth, i) => {
-        if (birth > time || layer.time[i] <= time) return;
-        const [a, b] = layer.lower[i], [c, d] = layer.upper[i];
+    cells(g, layer, X, Y) {
+      layer.lower.forEach(([a, b], i) => {
+        const [c, d] = layer.upper[i];
         add(g, "rect", { class: "cell", x: X(a), y: Y(d), width: X(c) - X(a),
           height: Y(b) - Y(d), fill: PAINTS[(i * 7919) % 23] || "none" });
       });
     },
-    image(g, layer, X, Y, k) {
-      const bytes = atob(layer.frames[k]), side = layer.side;
+    image(g, layer) {
+      const bytes = atob(layer.bytes), side = layer.side;
       const canvas = document.createElement("canvas");
       canvas.width = canvas.height = side;
       const context = canvas.getContext("2d"), picture = context.createImageData(side, side);
@@ -152,76 +144,46 @@
     const t = (byte / 255) * (SHADES.length - 1), i = Math.min(Math.floor(t), SHADES.length - 2);
     return SHADES[i].map((v, c) => v + (SHADES[i + 1][c] - v) * (t - i));
   }
-  const MOVING = new Set(["cursor", "cells", "image"]);
-  const moves = (layer) => MOVING.has(layer.type) || "xs" in layer || "ys" in layer;
 
-  // --- kinds of figure: each draws itself and returns what redraws it for a place ---
+  // --- kinds of figure ---
   function chart(box, spec) {
     legend(box, spec.layers);
-    const svg = add(box, "svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" });
-    const all = (...names) => spec.layers.flatMap((l) => names.flatMap((n) => l[n] || [])).flat();
-    const X = scale(spec.x, all("x", "xs"), LEFT, WIDTH - RIGHT);
-    const Y = scale(spec.y, all("y", "ys", "low", "high"), HEIGHT - BOTTOM, TOP);
-    axes(svg, spec, X, Y, HEIGHT);
-    const groups = spec.layers.map((layer) => {
-      const g = add(svg, "g");
-      if (!moves(layer)) layers[layer.type](g, layer, X, Y, data.chosen);
-      return g;
-    });
-    add(svg, "rect", { class: "axis", x: LEFT, y: TOP, width: WIDTH - RIGHT - LEFT,
-      height: HEIGHT - BOTTOM - TOP });
-    return (k) => spec.layers.forEach((layer, i) => {
-      if (!moves(layer)) return;
-      groups[i].replaceChildren();
-      layers[layer.type](groups[i], layer, X, Y, k);
-    });
-  }
-  function bars(box, spec) {
-    const step = 24, height = TOP + step * spec.labels.length + BOTTOM, left = 150;
-    const svg = add(box, "svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true",
-      style: "max-height: none" });
-    const ends = spec.values.flatMap((v, i) => [v - spec.spread[i], v + spec.spread[i]]);
-    const X = scale(spec.x, [0, ...ends], left, WIDTH - RIGHT);
-    axes(svg, spec, X, null, height);
-    spec.values.forEach((value, i) => {
-      const y = TOP + step * i, x = Math.min(X(0), X(value));
-      const label = add(svg, "text", { x: left - 8, y: y + 16, "text-anchor": "end" },
-        clipped(spec.labels[i], 20));
-      add(label, "title", {}, spec.labels[i]);
-      add(svg, "rect", { x, y: y + 4, width: Math.abs(X(value) - X(0)), height: step - 8,
-        fill: paint("blue") });
-      add(svg, "line", { x1: X(value - spec.spread[i]), x2: X(value + spec.spread[i]),
-        y1: y + step / 2, y2: y + step / 2, stroke: paint("red"), "stroke-width": 2 });
-    });
-    add(svg, "line", { class: "axis", x1: X(0), x2: X(0), y1: TOP, y2: height - BOTTOM });
-    return () => {};
+    const labels = spec.y.labels, left = labels ? 150 : LEFT;
+    const height = labels ? TOP + 24 * labels.length + BOTTOM : HEIGHT;
+    const svg = add(box, "svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true" });
+    if (labels) svg.style.maxHeight = "none";
+    const all = (...names) => spec.layers.flatMap((l) => names.flatMap((n) => l[n] ?? []));
+    const bars = spec.layers.some((l) => l.type === "bars");
+    const across = labels ? [...all("x", "low", "high"), ...(bars ? [0] : [])] : all("x");
+    const X = scale(spec.x, across, left, WIDTH - RIGHT);
+    const Y = labels ? (i) => TOP + 24 * (i + 0.5)
+      : scale(spec.y, all("y", "low", "high"), height - BOTTOM, TOP);
+    axes(svg, spec, X, Y, left, height);
+    for (const layer of spec.layers) layers[layer.type](add(svg, "g"), layer, X, Y);
+    if (bars) add(svg, "line", { class: "axis", x1: X(0), x2: X(0), y1: TOP, y2: height - BOTTOM });
   }
   function matrix(box, spec) {
-    const n = spec.labels.length, left = 100, side = (WIDTH - left - RIGHT) / n;
-    const tall = Math.max(26, Math.min(side, 60)), height = 44 + tall * n;
+    const n = spec.labels.length, left = 120, side = (WIDTH - left - RIGHT) / n;
+    const tall = Math.max(26, Math.min(side, 60)), height = 48 + tall * n;
     const svg = add(box, "svg", { viewBox: `0 0 ${WIDTH} ${height}`, "aria-hidden": "true" });
     spec.labels.forEach((label, i) => {
-      const most = Math.max(3, Math.floor(side / 7));
+      const most = Math.max(3, Math.floor(side / 9));
       add(svg, "text", { x: left - 8, y: tall * (i + 0.5) + 4, "text-anchor": "end" },
-        clipped(label, 13));
-      add(svg, "text", { x: left + side * (i + 0.5), y: tall * n + 16, "text-anchor": "middle" },
+        clipped(label, 12));
+      add(svg, "text", { x: left + side * (i + 0.5), y: tall * n + 17, "text-anchor": "middle" },
         clipped(label, most));
     });
     add(svg, "text", { x: left + (side * n) / 2, y: height - 6, "text-anchor": "middle" },
       "predicted class");
-    const g = add(svg, "g");
-    return (k) => {
-      g.replaceChildren();
-      spec.frames[k].forEach((row, i) => {
-        const total = row.reduce((a, b) => a + b, 0) || 1;
-        row.forEach((count, j) => {
-          const share = count / total, x = left + side * j, y = tall * i;
-          add(g, "rect", { x, y, width: side - 2, height: tall - 2, stroke: paint("line"),
-            fill: paint(i === j ? "blue" : "red"), "fill-opacity": 0.05 + 0.6 * share });
-          add(g, "text", { class: "count", x: x + side / 2 - 1, y: y + tall / 2 + 4 }, count);
-        });
+    spec.counts.forEach((row, i) => {
+      const total = row.reduce((a, b) => a + b, 0) || 1;
+      row.forEach((count, j) => {
+        const x = left + side * j, y = tall * i;
+        add(svg, "rect", { x, y, width: side - 2, height: tall - 2, stroke: paint("line"),
+          fill: paint(i === j ? "blue" : "red"), "fill-opacity": 0.05 + (0.45 * count) / total });
+        add(svg, "text", { class: "count", x: x + side / 2 - 1, y: y + tall / 2 + 4 }, count);
       });
-    };
+    });
   }
   function legend(box, all) {
     const line = document.createElement("div");
@@ -245,27 +207,11 @@
     if (line.childNodes.length) box.append(line);
   }
 
-  const kinds = { bars, matrix };
-  const redraws = [...document.querySelectorAll(".plot")].map((box) => {
-    const spec = data.figures[box.dataset.figure];
-    return (kinds[spec.kind] || chart)(box, spec);
-  });
-
-  // --- the slider and the colours ---
-  const slider = document.getElementById("lifetime"), readout = document.getElementById("readout");
-  const show = (k) => {
-    for (const redraw of redraws) redraw(k);
-    readout.textContent = data.readouts[k];
-    if (slider) slider.setAttribute("aria-valuetext", data.readouts[k]);
-  };
-  show(data.chosen);
-  if (slider) {
-    slider.addEventListener("input", () => show(Number(slider.value)));
-    document.getElementById("back").addEventListener("click", () => {
-      slider.value = data.chosen;
-      show(data.chosen);
-    });
+  for (const box of document.querySelectorAll(".plot")) {
+    const spec = figures[box.dataset.figure];
+    (spec.kind === "matrix" ? matrix : chart)(box, spec);
   }
+
   document.getElementById("theme").addEventListener("click", () => {
     const root = document.documentElement;
     const dark = root.style.colorScheme

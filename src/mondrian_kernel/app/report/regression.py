@@ -4,142 +4,133 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import stats
-from sklearn.metrics import r2_score, root_mean_squared_error
 
-from mondrian_kernel._settings import (
-    BARS_SHOWN,
-    COVERAGE,
-    COVERAGE_LEVELS,
-    POINTS_SHOWN,
-)
+from mondrian_kernel._settings import BARS_SHOWN, COVERAGE, COVERAGE_LEVELS, POINTS_SHOWN
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.app.measure import Measured
+from mondrian_kernel.app.report.columns import (
+    Curves,
+    importance_section,
+    plane_sections,
+    worst_section,
+)
 from mondrian_kernel.app.report.figures import (
     Content,
     Figure,
-    Model,
     Section,
     Table,
     chart,
-    importance_section,
     layer,
     number,
     number_table,
     percent,
-    plane_sections,
+    rows_shown,
 )
-from mondrian_kernel.app.report.lifetimes import Slider, choice_words, path_figures
+from mondrian_kernel.app.report.lifetimes import choice_words, path_sections
+
+_FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
 
 
-def regression_content(model: Model) -> Content:
+def regression_content(measured: Measured, target: str) -> Content:
     """Return tiles, words and figures on a fitted regressor."""
-    estimator, target, y_train, y_test = model.estimator, model.target, model.y_train, model.y_test
-    predicted = estimator.predict(model.X_test)
-    error = root_mean_squared_error(y_test, predicted)
-    guess = root_mean_squared_error(y_test, np.full(y_test.size, y_train.mean()))
-    slider = Slider.of(model)
-    X_shown, y_shown = model.X_test[:POINTS_SHOWN], y_test[:POINTS_SHOWN]
-    at_positions = np.array([small.predict(X_shown) for small in slider.models])
-    errors = np.sqrt(np.mean((at_positions - y_shown) ** 2, axis=1))
-    at_positions[slider.chosen] = predicted[:POINTS_SHOWN]
+    scores, y, predicted = measured.scores, measured.y_test, measured.predicted
+    error, guess, boosting = scores["rmse"], scores["rmse_of_the_mean"], measured.boosting
+    estimator = measured.estimator
 
-    coverage_words, covered, intervals = _intervals(model)
-    importance_words, importance = importance_section(model, "neg_root_mean_squared_error", "error")
-    columns = "1 column" if len(model.names) == 1 else f"{len(model.names)} columns"
+    def predict(X: FloatArray) -> FloatArray:
+        values: FloatArray = estimator.predict(X)
+        return values[:, None]
+
+    importance_words, importance = importance_section(
+        measured, Curves(predict, f"mean predicted {target}", [None])
+    )
+    interval_words, intervals = _intervals(measured, target)
+    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
+    share = f" It explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
     summary = [
-        f"“{target}” was learnt from {columns} of {y_train.size} rows. On {y_test.size} rows that "
-        f"were not fitted the error (root mean squared) is {number(error)}; always guessing the "
-        f"mean gives {number(guess)}." + _explained(y_test, predicted),
-        *choice_words(slider),
-        "The noise has a standard deviation of about "
-        f"{number(float(np.sqrt(estimator.noise_variance_)))}.",
-        coverage_words,
+        f"“{target}” was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
+        f"are measured on the same {y.size} test rows, which were not fitted, unless they name "
+        "others.",
+        f"The error (root mean squared) is {number(error)}. HistGradientBoosting of scikit-learn "
+        f"with its defaults, fitted to the same rows, has {number(boosting)}. Guessing the mean "
+        f"gives {number(guess)}.{share}",
+        *interval_words,
         importance_words,
+        *choice_words(estimator),
     ]
     if error >= guess:
         summary.append("Note: the model is no better than the mean of the fitted rows.")
-    curves = path_figures(slider, "root mean squared error", errors)
-    predictions = _prediction_figures(target, y_shown, at_positions, slider.chosen)
+    low, high = measured.intervals[COVERAGE_LEVELS.index(COVERAGE)].T
+    shown = {f"true {target}": y, "predicted": predicted, "lower": low, "upper": high}
     sections = [
-        Section("The lifetime path", curves, moves=True),
-        Section("Predictions at this width", predictions, moves=True),
-        *plane_sections(
-            model, slider.shown, lambda m, rows: m.predict(rows), f"Predicted {target}"
-        ),
+        Section("Predictions", _prediction_figures(target, y, predicted)),
         intervals,
         importance,
+        worst_section(measured, np.abs(y - predicted), shown),
+        *plane_sections(measured, estimator.predict, f"Predicted {target}"),
+        *path_sections(estimator),
     ]
-    readouts = slider.readouts(
-        f"error {number(root_mean_squared_error(y_shown, values))} on {y_shown.size} test rows"
-        for values in at_positions
-    )
     tiles = [
-        ("error on test rows", number(error)),
-        ("guessing the mean", number(guess)),
-        ("lifetime λ", number(estimator.lifetime_)),
-        (f"inside {percent(COVERAGE)} intervals", percent(covered)),
+        (f"error on {y.size} test rows", number(error)),
+        ("HistGradientBoosting, same rows", number(boosting)),
+        ("guessing the mean, same rows", number(guess)),
+        (f"inside {percent(COVERAGE)} intervals", percent(scores["coverage"])),
     ]
-    return Content(tiles, summary, sections, slider.lifetimes.tolist(), slider.chosen, readouts)
+    return Content(tiles, summary, sections)
 
 
-def _explained(y: FloatArray, predicted: FloatArray) -> str:
-    if y.size < 2 or np.ptp(y) == 0:
-        return ""
-    share = r2_score(y, predicted)
-    return f" It explains {percent(share)} of the variance." if share > 0 else ""
-
-
-def _prediction_figures(
-    target: str, y: FloatArray, at_positions: FloatArray, chosen: int
-) -> list[Figure]:
-    ends = [min(y.min(), at_positions.min()), max(y.max(), at_positions.max())]
-    residuals = y - at_positions
-    own = residuals[chosen]
-    low, high = np.quantile(own, [0.25, 0.75])
-    x = f"predicted {target}"
-    diagonal = layer("line", "grey", x=ends, y=ends)
+def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> list[Figure]:
+    some = np.random.default_rng(0).permutation(y.size)[:POINTS_SHOWN]
+    low, high = np.quantile(y - predicted, [0.25, 0.75])
+    y_all, y, predicted = y, y[some], predicted[some]
+    ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
+    shown, x = rows_shown(y.size, y_all.size), f"predicted {target}"
     scatter = Figure(
         "predicted",
-        "Predicted against true",
-        f"{y.size} test rows; on the line a prediction is right.",
+        "Predicted and true values",
+        f"{shown}. On the line a prediction is right.",
         chart(
-            x, f"true {target}", diagonal, layer("points", "blue", xs=at_positions, y=y, size=2.5)
+            x,
+            f"true {target}",
+            layer("line", "grey", x=ends, y=ends),
+            layer("points", "blue", x=predicted, y=y, size=2.5),
         ),
-        number_table(
-            [f"true {target}", "predicted by the model", "residual"], y, at_positions[chosen], own
-        ),
+        number_table([f"true {target}", "predicted", "residual"], y, predicted, y - predicted),
     )
-    zero = layer("line", "grey", x=ends, y=[0, 0])
-    points = layer("points", "blue", xs=at_positions, ys=residuals, size=2.5)
+    across = [predicted.min(), predicted.max()]
     residual = Figure(
         "residuals",
         "Residuals",
-        "True minus predicted, against the prediction. A pattern means that more could be learnt. "
-        f"Half of the model's residuals lie between {number(low)} and {number(high)}.",
-        chart(x, "true − predicted", zero, points),
+        f"{shown}: true minus predicted, against the prediction. A pattern means that more could "
+        f"be learnt. Half of all residuals lie between {number(low)} and {number(high)}.",
+        chart(
+            x,
+            "true − predicted",
+            layer("line", "grey", x=across, y=[0, 0]),
+            layer("points", "blue", x=predicted, y=y - predicted, size=2.5),
+        ),
     )
     return [scatter, residual]
 
 
-def _intervals(model: Model) -> tuple[str, float, Section]:
-    """Return a sentence on the coverage, the coverage, and the section on intervals."""
-    X, y = model.X_test, model.y_test
-    ends = model.estimator.predict_interval(X, COVERAGE_LEVELS)
+def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
+    """Return sentences on the coverage, and the section on intervals."""
+    y, ends, predicted = measured.y_test, measured.intervals, measured.predicted
     inside = ((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=1)
-    asked = COVERAGE_LEVELS.index(COVERAGE)
-    covered = float(inside[asked])
-    low, high = stats.binom.interval(0.95, y.size, COVERAGE)
-    agrees = "agrees" if low <= covered * y.size <= high else "does not agree"
+    covered = measured.scores["coverage"]
+    low, high = stats.binom.interval(0.95, y.size, COVERAGE) / np.array(y.size)
+    agrees = "agrees" if low <= covered <= high else "does not agree"
     words = (
-        f"{percent(covered)} of {y.size} test rows lie inside their {percent(COVERAGE)} intervals. "
-        f"This {agrees} with {percent(COVERAGE)}: chance alone gives {percent(low / y.size)} to "
-        f"{percent(high / y.size)}."
+        f"{percent(covered)} of the test rows lie inside their {percent(COVERAGE)} intervals. This "
+        f"{agrees} with {percent(COVERAGE)}: chance alone gives {percent(low)} to {percent(high)}."
     )
+    fifth_words, by_fifth = _by_fifth(measured)
     levels = np.array(COVERAGE_LEVELS)
     widths = zip(levels, inside, np.ptp(ends, axis=2).mean(axis=1), strict=True)
     coverage = Figure(
         "coverage",
         "Coverage asked for and reached",
-        f"Share of {y.size} test rows inside their intervals; on the line it is as asked for.",
+        f"Share of the {y.size} test rows inside their intervals; on the line it is as asked for.",
         chart(
             {"label": "asked for", "domain": [0.45, 1]},
             {"label": "reached", "domain": [min(0.45, float(inside.min())), 1]},
@@ -152,24 +143,74 @@ def _intervals(model: Model) -> tuple[str, float, Section]:
             [[percent(a), percent(r), number(w)] for a, r, w in widths],
         ),
     )
-    some = slice(BARS_SHOWN)
-    predicted = model.estimator.predict(X[some])
-    bars = _interval_bars(y[some], predicted, ends[asked, some], model.target)
-    return words, covered, Section("Intervals", [bars, coverage])
+    some = np.random.default_rng(0).permutation(y.size)[:BARS_SHOWN]
+    own = ends[COVERAGE_LEVELS.index(COVERAGE)]
+    bars = _interval_bars(y[some], predicted[some], own[some], target, y.size)
+    return [words, fifth_words], Section("Intervals", [by_fifth, coverage, bars])
 
 
-def _interval_bars(y: FloatArray, predicted: FloatArray, ends: FloatArray, target: str) -> Figure:
+def _by_fifth(measured: Measured) -> tuple[str, Figure]:
+    """Return a sentence and a figure on the coverage by fifths of the prediction."""
+    shares = np.array(measured.scores["coverage_by_fifth"])
+    parts = np.array_split(np.sort(measured.predicted), len(_FIFTHS))
+    shown = [k for k in range(len(_FIFTHS)) if parts[k].size]
+    rows = np.array([parts[k].size for k in shown])
+    # One false alarm in twenty reports: each of five fifths has 99 %.
+    low, high = np.array(stats.binom.interval(0.99, rows, COVERAGE)) / rows
+    reached = shares[shown]
+    off = [
+        f"{'low' if reached[k] < low[k] else 'high'} in the {_FIFTHS[shown[k]]} "
+        f"({percent(reached[k])} of {rows[k]} rows)"
+        for k in range(rows.size)
+        if not low[k] <= reached[k] <= high[k]
+    ]
+    words = "By fifths of the prediction the coverage is nowhere off by more than chance."
+    if off:
+        words = f"By fifths of the prediction the coverage is too {', too '.join(off)}."
+    place = np.arange(rows.size)
+    figure = Figure(
+        "fifths",
+        "Coverage by fifths of the prediction",
+        f"Test rows sorted by prediction, in five parts: the share inside {percent(COVERAGE)} "
+        "intervals, and where chance alone leaves it in 99 of 100 cases.",
+        chart(
+            "share inside",
+            {"label": "", "labels": [_FIFTHS[k] for k in shown]},
+            layer("ranges", "grey", "by chance", y=place, low=low, high=high),
+            layer("points", "blue", "reached", x=reached, y=place, size=5),
+        ),
+        Table(
+            ["predictions", "from", "to", "rows", "inside", "by chance"],
+            [
+                [
+                    _FIFTHS[k],
+                    number(parts[k][0]),
+                    number(parts[k][-1]),
+                    str(parts[k].size),
+                    percent(shares[k]),
+                    f"{percent(a)} to {percent(b)}",
+                ]
+                for k, a, b in zip(shown, low, high, strict=True)
+            ],
+        ),
+    )
+    return words, figure
+
+
+def _interval_bars(
+    y: FloatArray, predicted: FloatArray, ends: FloatArray, target: str, n_rows: int
+) -> Figure:
     order = np.argsort(predicted)
     y, predicted, (low, high) = y[order], predicted[order], ends[order].T
     place = np.arange(y.size)
     out = (y < low) | (high < y)
-    x, label = {"label": "test rows, sorted by prediction", "ticks": False}, f"true {target}"
+    label = f"true {target}"
     return Figure(
         "intervals",
         f"{percent(COVERAGE)} intervals",
-        f"{y.size} test rows sorted by prediction; {int(out.sum())} targets lie outside.",
+        f"{rows_shown(y.size, n_rows)}, by prediction; {int(out.sum())} targets lie outside.",
         chart(
-            x,
+            {"label": "test rows, sorted by prediction", "ticks": False},
             target,
             layer("ranges", "blue", "interval", x=place, low=low, high=high),
             layer("points", "ink", "target, inside", x=place[~out], y=y[~out], size=2.8),

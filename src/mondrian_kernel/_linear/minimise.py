@@ -1,0 +1,387 @@
+"""Minimise the penalised sum of losses: Newton's method for smooth ones, the hinge in its dual."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
+from mondrian_kernel._linear.losses import (
+    check_loss,
+    dual_bound,
+    hessian,
+    intercept_hessian,
+    slope,
+    value,
+)
+from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._settings import (
+    ARMIJO,
+    HINGE_FIRST_VIOLATION,
+    HINGE_PASSES,
+    HINGE_TIGHTENING,
+    INTERCEPT_STEPS,
+    INTERCEPT_TOL,
+    NEWTON_FORCING,
+    NEWTON_PRODUCTS,
+    NEWTON_SHARE,
+    OBJECTIVE_FLOOR,
+    SHORTEST_STEP,
+)
+from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._typing import FloatArray
+
+
+class Minimum(NamedTuple):
+    """A minimum, and how it was reached.
+
+    ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
+    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
+    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
+    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    dual: FloatArray
+    objective: float
+    gap: float
+    n_steps: int
+    n_products: int
+
+
+def minimise(
+    operator: Operator,
+    Y: FloatArray,
+    loss: str,
+    alpha: float,
+    *,
+    sample_weight: FloatArray | None = None,
+    W0: FloatArray | None = None,
+    b0: FloatArray | None = None,
+    dual0: FloatArray | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> Minimum:
+    r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
+
+    Squared and logistic loss by Newton's method with conjugate gradients on the span of the rows,
+    :class:`Newton`; the hinge by coordinate descent in its dual. The operator has one level and
+    neither centres nor weighs its rows: the weights s belong to the losses. Targets ``Y`` (N, K)
+    are those of :mod:`mondrian_kernel._linear.losses`. It stops when the duality gap, for a smooth
+    loss :math:`\lVert \nabla_W \rVert^2 / 4\alpha`, is at most ``tol`` times the objective, and
+    warns after ``max_iter`` steps.
+
+    A start is ``b0`` (K,) with the weights ``W0`` (C, K), or with :math:`W = \Phi^\top` ``dual0``
+    (N, K) of an earlier minimum. Weights do not determine the dual of the hinge: W0 is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._linear.cell_operator import CellOperator
+    >>> cells = np.array([[0, 2], [0, 3], [1, 2], [1, 3]], np.int32)
+    >>> y = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> rows = CellOperator(cells, n_cells=4, centre=False)
+    >>> W, b, *_ = minimise(rows, y, "squared", alpha=1.0)
+    >>> W.ravel().round(3), b.round(3)
+    (array([-0.707,  0.707, -0.354,  0.354]), array([1.5]))
+    """
+    check_loss(loss)
+    if not alpha > 0:
+        raise ValueError(f"alpha={alpha} must be positive.")
+    if W0 is not None and dual0 is not None:
+        raise ValueError("Start at W0 or at dual0, not at both.")
+    if W0 is not None and loss == "hinge":
+        raise ValueError("Weights do not fix the dual of the hinge loss: start at dual0, not W0.")
+    if operator.centre or not np.all(operator.sample_weight == 1.0):
+        raise ValueError("The operator must neither centre nor weigh its rows.")
+    if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
+        raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
+    s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+    if loss == "hinge":
+        assert isinstance(operator, CellOperator)
+        minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
+    else:
+        minimum = Newton(operator, Y, loss, alpha, s, W0).run(b0, dual0, tol, max_iter)
+    if minimum.gap > tol * minimum.objective:
+        warnings.warn(
+            f"The objective {minimum.objective:.6g} may be {minimum.gap:.2g} above the optimum "
+            f"after {minimum.n_steps} steps. Raise max_iter or alpha.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return minimum
+
+
+class Newton:
+    r"""Minimise :math:`\sum_i s_i \ell(y_i, f_i) + \alpha \lVert W \rVert^2` for a smooth loss.
+
+    By the representer theorem every vector that Newton's method with conjugate gradients meets is
+    a combination of the rows (and of W0). It has length N then, not C, and a step of conjugate
+    gradients is one product with :math:`\Phi\Phi^\top`, O(NMK).
+
+    A point is an array θ of N + 2 rows of K columns: W = Σ_i θ_i φ_i + θ_N W0 and b = θ_(N+1). Its
+    image Gθ holds the inner products of W with all φ_i and with W0, then b. So the scores are
+    (Gθ)_i + b, and the inner product of two points θ and η is Σ θ ∘ Gη.
+
+    With the intercept at its best for the weights, the duality gap is ‖∇_W‖² / 4 alpha.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        Y: FloatArray,
+        loss: str,
+        alpha: float,
+        sample_weight: FloatArray,
+        W0: FloatArray | None,
+    ) -> None:
+        self.operator, self.Y, self.loss, self.alpha = operator, Y, loss, alpha
+        self.s = sample_weight[:, None]
+        self.W0 = W0
+        if W0 is not None:
+            self.F0, self.square0 = operator.gather(W0), (W0**2).sum(axis=0)
+        # Each output of the squared loss is a problem of its own; a softmax ties them together.
+        self.inner = "nk,nk->k" if loss == "squared" else "nk,nk->"
+        self.n_products = 0
+
+    def image(self, theta: FloatArray) -> FloatArray:
+        """Return Gθ: one product with ΦΦᵀ."""
+        out = np.empty_like(theta)
+        out[:-2] = self.operator.gram(theta[:-2])
+        out[-2] = 0.0
+        if self.W0 is not None:
+            out[:-2] += self.F0 * theta[-2]
+            out[-2] = (self.F0 * theta[:-2]).sum(axis=0) + self.square0 * theta[-2]
+        out[-1] = theta[-1]
+        self.n_products += 1
+        return out
+
+    def objective(self, theta: FloatArray, image: FloatArray) -> float:
+        """Objective at θ."""
+        losses = self.s[:, 0] * value(self.loss, self.Y, image[:-2] + image[-1])
+        return float(losses.sum() + self.alpha * _dot(theta[:-1], image[:-1]))
+
+    def lift(self, theta: FloatArray, R: FloatArray) -> FloatArray:
+        """Return the point Φᵀ(R) + 2 alpha W, with the sum of R for the intercept."""
+        out = 2.0 * self.alpha * theta
+        out[:-2] += R
+        out[-1] = R.sum(axis=0)
+        return out
+
+    def run(
+        self, b0: FloatArray | None, dual0: FloatArray | None, tol: float, max_iter: int
+    ) -> Minimum:
+        """Newton's method with a line search, from W0, from dual0, or from 0."""
+        theta = np.zeros((self.operator.n_rows + 2, self.Y.shape[1]))
+        theta[:-2] = 0.0 if dual0 is None else dual0
+        theta[-2] = 0.0 if self.W0 is None else 1.0
+        theta[-1] = 0.0 if b0 is None else b0
+        image = self.image(theta)
+        J = self.objective(theta, image)
+        floor, first, gap, step = OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
+        for step in range(max_iter + 1):
+            J = self.settle(theta, image, J)
+            F = image[:-2] + image[-1]
+            gradient = self.lift(theta, self.s * slope(self.loss, self.Y, F))
+            steepest = self.image(gradient)
+            product = hessian(self.loss, self.Y, F)
+            gap = self.gap(gradient, steepest, product)
+            wanted = tol * max(J, floor)
+            if gap <= wanted or step == max_iter:
+                break
+            rest = _dot(gradient, steepest)
+            first = first or rest
+            left = (
+                0.0 if self.loss == "squared" else min(NEWTON_FORCING, (rest / first) ** 0.5) * rest
+            )
+            share = 4.0 * self.alpha * NEWTON_SHARE * wanted / J
+            move, moved = self.solve(product, gradient, steepest, left, share, J)
+            length, descent = 1.0, _dot(steepest, move)
+            while length > SHORTEST_STEP:
+                lower = self.objective(theta + length * move, image + length * moved)
+                if lower <= J + ARMIJO * length * descent:
+                    break
+                length /= 2.0
+            else:
+                break
+            theta, image, J = theta + length * move, image + length * moved, lower
+        W = self.operator.scatter(theta[:-2])
+        if self.W0 is not None:
+            W += self.W0 * theta[-2]
+        gap = 0.0 if gap <= tol * floor else gap
+        return Minimum(W, theta[-1].copy(), theta[:-2].copy(), J, gap, step, self.n_products)
+
+    def settle(self, theta: FloatArray, image: FloatArray, J: float) -> float:
+        """Move the intercept to its best for the weights, in place; returns the objective."""
+        for _ in range(INTERCEPT_STEPS):
+            F = image[:-2] + image[-1]
+            slopes = (self.s * slope(self.loss, self.Y, F)).sum(axis=0)
+            if np.abs(slopes).max() <= INTERCEPT_TOL * self.s.sum():
+                break
+            H = intercept_hessian(self.loss, F, self.s)
+            b = theta[-1].copy()
+            theta[-1] -= np.linalg.pinv(H, rcond=INTERCEPT_TOL, hermitian=True) @ slopes
+            image[-1] = theta[-1]
+            lower = self.objective(theta, image)
+            if not lower <= J * (1.0 + INTERCEPT_TOL):
+                theta[-1] = image[-1] = b
+                break
+            J = lower
+        return J
+
+    def gap(self, gradient: FloatArray, image: FloatArray, product: Product) -> float:
+        """Duality gap, plus what the intercept may gain where it has not settled."""
+        b = gradient[-1]
+        along = np.broadcast_to(b, self.Y.shape)
+        curvature = _dot(along, self.s * product(along))
+        intercept = float(b @ b) ** 2 / (2.0 * curvature) if curvature > 0 else 0.0
+        return _dot(gradient[:-1], image[:-1]) / (4.0 * self.alpha) + intercept
+
+    def solve(
+        self,
+        product: Product,
+        gradient: FloatArray,
+        image: FloatArray,
+        left: float,
+        share: float,
+        J: float,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Conjugate gradients for the Newton step; returns the step and its image.
+
+        G is the preconditioner. A direction carries its point θ above its image Gθ, since the
+        Hessian needs both. Stops at a squared residual of ``left``, or of ``share`` times the
+        objective that the quadratic model expects after the step, ``J`` before it.
+        """
+        n = gradient.shape[0]
+        first = np.vstack([-gradient, -image])  # known already
+
+        def with_image(R: FloatArray) -> FloatArray:
+            nonlocal first
+            if first.size:
+                Z, first = first, np.empty((0, 0))
+                return Z
+            return np.vstack([R, self.image(R)])
+
+        def curved(P: FloatArray) -> FloatArray:
+            return self.lift(P[:n], self.s * product(P[n:-2] + P[-1]))
+
+        def enough(now: Progress) -> bool:
+            bound = max(left, share * (J - 0.5 * float(now.gained.sum())))
+            return now.step > 0 and bool(np.all(now.square <= bound / now.square.size))
+
+        step, _ = conjugate_gradients(
+            curved,
+            -gradient,
+            enough,
+            precondition=with_image,
+            dot=lambda P, R: np.einsum(self.inner, P[n:], R),
+            max_steps=NEWTON_PRODUCTS,
+        )
+        return step[:n], step[n:]
+
+
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    """Sum of products, in an order that does not depend on the threads of a BLAS."""
+    return float(np.einsum("nk,nk->", a, b))
+
+
+def minimise_hinge(
+    operator: CellOperator,
+    Y: FloatArray,
+    alpha: float,
+    sample_weight: FloatArray,
+    b0: FloatArray | None,
+    dual0: FloatArray | None,
+    tol: float,
+    max_iter: int,
+) -> Minimum:
+    r"""Minimise :math:`\sum_i s_i \sum_k \max(0, 1 - y_{ik} f_{ik}) + \alpha \lVert W \rVert^2`.
+
+    The dual maximises :math:`\sum a - ½ \lVert \sum_i a_i y_i \phi_i \rVert^2` for each output over
+    :math:`0 ≤ a_i ≤ s_i / 2\alpha` and :math:`\sum_i a_i y_i = 0`. Rounds of coordinate descent
+    with a falling bound on the violations end when the duality gap is at most ``tol`` times the
+    objective. For the gap the intercept is set to its best for the weights, and a is made to meet
+    the equality. Parameters as in :func:`mondrian_kernel._linear.minimise.minimise`.
+    """
+    from mondrian_kernel._kernels.descent import hinge_descent
+    from mondrian_kernel._kernels.streams import root_key
+
+    n_outputs = Y.shape[1]
+    upper = dual_bound(alpha) * sample_weight
+    bias = np.zeros(n_outputs) if b0 is None else np.array(b0, dtype=float)
+    A = np.zeros_like(Y)
+    if dual0 is not None:
+        A = np.clip(dual0 * Y, 0.0, upper[:, None])
+    rows = np.flatnonzero(upper > 0).astype(np.int32)
+    orders = [rows.copy() for _ in range(n_outputs)]
+    keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
+    draws = np.zeros(n_outputs, np.int64)
+    W = operator.scatter(A * Y)
+    n_passes = np.zeros(n_outputs, np.int64)
+    violation = HINGE_FIRST_VIOLATION
+
+    def run(begin: int, end: int) -> None:
+        for k in range(begin, end):
+            y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
+            passes, draws[k] = hinge_descent(
+                operator.cells,
+                y,
+                upper,
+                a,
+                w,
+                bias[k : k + 1],
+                orders[k],
+                keys[k],
+                draws[k],
+                HINGE_PASSES,
+                violation,
+            )
+            A[:, k], W[:, k] = a, w[:, 0]
+            n_passes[k] += passes
+
+    objective, gap, step = np.inf, np.inf, 0
+    for step in range(max_iter + 1):
+        if step > 0:
+            in_threads(run, n_outputs, operator.n_jobs)
+            violation = max(HINGE_TIGHTENING * violation, 1e-12)
+        scores = operator.gather(W)
+        b = best_intercept(Y, scores, sample_weight)
+        losses = sample_weight @ value("hinge", Y, scores + b)
+        objective = float(losses + alpha * np.einsum("ck,ck->", W, W))
+        gap = objective - dual_value(operator, Y, A, alpha)
+        if gap <= tol * objective:
+            break
+    return Minimum(W, b, A * Y, objective, gap, step, int(n_passes.sum()))
+
+
+def best_intercept(Y: FloatArray, scores: FloatArray, sample_weight: FloatArray) -> FloatArray:
+    r"""Minimise :math:`\sum_i s_i \max(0, 1 - y_i (f_i + b))` over b, for each output.
+
+    The slope in b rises from :math:`-\sum_{y_i = 1} s_i` by s_i at each kink :math:`b = y_i - f_i`,
+    so b is a weighted quantile of the kinks.
+    """
+    kinks = Y - scores
+    b = np.empty(Y.shape[1])
+    for k in range(Y.shape[1]):
+        order = np.argsort(kinks[:, k], kind="stable")
+        rise = np.cumsum(sample_weight[order])
+        positive = sample_weight[Y[:, k] > 0].sum()
+        b[k] = kinks[order[min(np.searchsorted(rise, positive), order.size - 1)], k]
+    return b
+
+
+def dual_value(operator: CellOperator, Y: FloatArray, A: FloatArray, alpha: float) -> float:
+    """Value of the dual at A scaled down on one side, so that Σ a y = 0 in each output."""
+    positive = (A * (Y > 0)).sum(axis=0)
+    negative = (A * (Y < 0)).sum(axis=0)
+    least = np.minimum(positive, negative)
+    shrink_positive = least / np.where(positive > 0, positive, 1.0)
+    shrink_negative = least / np.where(negative > 0, negative, 1.0)
+    B = A * np.where(Y > 0, shrink_positive, shrink_negative)
+    beta = B * Y
+    return float(2.0 * alpha * (B.sum() - 0.5 * np.einsum("nk,nk->", beta, operator.gram(beta))))

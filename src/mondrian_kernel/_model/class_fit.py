@@ -1,0 +1,299 @@
+r"""Fit a classifier: a trend and trees for the log-odds of the classes, by logistic loss.
+
+The scores are :math:`F = g + f`. The trend g is logistic regression on the kernels of landmarks.
+The trees add f, one step of Newton's method from g towards the minimum of
+
+.. math:: \sum_i s_i \, \ell(y_i, g_i + f_i) + \tfrac12 f^\top K^{-1} f, \qquad K = \sum_l v_l K_l
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from mondrian_kernel._linear.levels import LevelOperator
+from mondrian_kernel._linear.losses import encode, probabilities, slope, value
+from mondrian_kernel._model.columns import Metric
+from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._model.folds import Folds, draw_folds
+from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
+from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
+from mondrian_kernel._model.link import fit_link, log_odds
+from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, landmark_factor
+from mondrian_kernel._path.driver import Stages
+from mondrian_kernel._settings import (
+    CLASS_ALPHAS,
+    CLASS_CURVATURE,
+    CLASS_OUTPUTS,
+    CLASS_TREND_ROWS,
+    CLASS_TREND_STEPS,
+    CLASS_TREND_TOL,
+    LEVEL_CHOICE_STEPS,
+    LEVEL_ROWS,
+    LEVEL_STEPS,
+    LEVEL_TREES,
+    TREND_BLOCK,
+    TREND_LANDMARKS,
+    TREND_SAMPLE_ROWS,
+)
+from mondrian_kernel._trees.checks import check_ranges
+from mondrian_kernel._typing import FloatArray
+
+
+def fit_classes(
+    rows: FloatArray,
+    labels: NDArray[np.intp],
+    n_classes: int,
+    weight: FloatArray | None,
+    seed: int,
+    metric: Metric,
+    *,
+    n_estimators: int | str,
+    max_cells: int | None,
+    n_jobs: int | None,
+    stages: Stages,
+) -> KernelFit:
+    """Fit trend, trees and calibration; the parameters are those of ``fit_kernel``."""
+    s = np.ones(labels.size) if weight is None else weight / weight.mean()
+    Y = encode(labels, n_classes, "log_loss")
+    folds = draw_folds(labels.size, seed)
+    centred = Y - np.average(Y, axis=0, weights=s)
+    metric, factors = choose_metric(rows, centred, s, folds, metric, seed, n_jobs)
+    stages.done("relevances compared")
+    T = metric.columns(rows)
+    check_ranges(T)
+    trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
+    stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    stages.done(f"{trees.n_trees} trees grown")
+    v = _choose_weights(operator, Y, offset, folds, levels.n_levels, seed)
+    levels = replace(levels, weights=v / v.sum())
+    fitted = np.hstack([np.ones((labels.size, 1)), folds.fitted()])
+    dual, f = newton_step(operator, Y, offset, fitted, v[:, None])
+    scores = folds.take_held_out(offset[:, 1:] + f[:, 1:, :, 0])
+    out = folds.held_out
+    link = fit_link(scores, labels[out], s[out])
+    own = None
+    if out.size:
+        P = probabilities(log_odds(scores, link))
+        counts = np.ones(out.size) if weight is None else weight[out]
+        own = np.stack([P[np.arange(out.size), labels[out]], counts], axis=1)
+    stages.done("weights of widths and cells")
+
+    def without(fold: int) -> FittedModel:
+        weights = cell_weights(operator, levels, v, dual[:, 1 + fold, :, 0])
+        return replace(model, cell_weights=weights, trend=trends[1 + fold], rows=None)
+
+    model = FittedModel(
+        trees=trees,
+        levels=levels,
+        cell_weights=cell_weights(operator, levels, v, dual[:, 0, :, 0]),
+        intercept=np.zeros(Y.shape[1]),
+        columns=metric.columns,
+        alpha=float(1.0 / v.sum()),
+        seed=seed,
+        signal=np.empty(0),
+        rows=TrainingRows(leaf, Y, s),
+        trend=trends[0],
+        link=link,
+        calibration=own,
+    )
+    return KernelFit(model, operator, folds, scores, without)
+
+
+def newton_step(
+    operator: LevelOperator,
+    Y: FloatArray,
+    offset: FloatArray,
+    fitted: FloatArray,
+    v: FloatArray,
+    max_steps: int = LEVEL_STEPS,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Return coefficients of the rows, and the scores f that they add to an offset g.
+
+    With p the probabilities at g, f is the ridge fit of :math:`(y - p) / (p (1 - p))` with weights
+    :math:`s \, p (1 - p)`: one step of Newton's method. After two steps the loss of test rows was 0
+    to 2 % higher on six sets.
+
+    Parameters
+    ----------
+    operator : LevelOperator
+        Cells of the rows.
+    Y : ndarray of shape (N, K)
+        Targets of the logistic loss.
+    offset : ndarray of shape (N, n_fits, K)
+        Scores g.
+    fitted : ndarray of shape (N, n_fits)
+        1 for the rows that each fit sees, 0 for those it does not.
+    v : ndarray of shape (L, J)
+        Weights of the levels, J of them for each fit.
+    max_steps : int
+        Most steps of conjugate gradients.
+
+    Returns
+    -------
+    dual, f : ndarrays of shape (N, n_fits, K, J)
+        Coefficients and scores.
+    """
+    n_rows, n_fits, K = shape = offset.shape
+    rest, curvature = (
+        part.reshape(shape)
+        for part in working_targets(np.repeat(Y, n_fits, axis=0), offset.reshape(-1, K))
+    )
+    root = operator.root_weight[:, None, None] * fitted[:, :, None] * np.sqrt(curvature)
+    targets, root = (np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (rest, root))
+    each = np.tile(v, n_fits * K)
+    dual = solve_levels(operator, targets, root, each, max_steps)
+    f = predictions_of(operator, dual, each)
+    return dual.reshape(*shape, -1), f.reshape(*shape, -1)
+
+
+def working_targets(Y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (y - p) / w and w = p(1 - p) at scores F, (n, K) each.
+
+    A step of Newton's method from F is a ridge fit to the first, with the second as weights.
+    """
+    p = expit(F) if F.shape[1] == 1 else softmax(F, axis=1)
+    curvature = np.maximum(p * (1.0 - p), CLASS_CURVATURE)
+    return -slope("log_loss", Y, F) / curvature, curvature
+
+
+def _choose_weights(
+    operator: LevelOperator,
+    Y: FloatArray,
+    offset: FloatArray,
+    folds: Folds,
+    n_levels: int,
+    seed: int,
+) -> FloatArray:
+    """Return the weights of the levels by the loss of rows held out, with some trees and rows.
+
+    Of many classes the most frequent ones are looked at, each against the rest.
+    """
+    operator = operator.with_trees(LEVEL_TREES)
+    if Y.shape[0] > LEVEL_ROWS:
+        some = np.sort(np.random.default_rng([seed, 7]).permutation(Y.shape[0])[:LEVEL_ROWS])
+        operator, Y, offset = operator.take(some), Y[some], offset[some]
+        folds = folds.take(some)
+    if Y.shape[1] > 1:
+        most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:CLASS_OUTPUTS])
+        p = probabilities(offset.reshape(-1, Y.shape[1])).reshape(offset.shape)[:, :, most]
+        p = np.clip(p, 1e-6, 1.0 - 1e-6)
+        Y, offset = 2.0 * Y[:, most] - 1.0, np.log(p) - np.log1p(-p)
+    s = operator.sample_weight[folds.held_out]
+
+    def losses(v: FloatArray) -> FloatArray:
+        total = np.zeros(v.shape[1])
+        for k in range(Y.shape[1]):  # each is a problem of two classes
+            y, g = Y[:, [k]], offset[:, 1:, [k]]
+            f = newton_step(operator, y, g, folds.fitted(), v, LEVEL_CHOICE_STEPS)[1]
+            F = folds.take_held_out(g[..., None] + f)[:, 0]
+            total += s @ np.logaddexp(0.0, -y[folds.held_out] * F)
+        return total
+
+    return lowest_weights(losses, n_levels, folds.n_folds)
+
+
+def fit_class_trend(
+    rows: FloatArray,
+    Y: FloatArray,
+    centred: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    metric: Metric,
+    factors: Sequence[FloatArray],
+    seed: int,
+) -> tuple[list[Trend], FloatArray]:
+    """Choose the kernel of a trend of log-odds and fit it; see ``fit_trend``.
+
+    The kernel is chosen by squared error. From 50 000 rows on the trend is that of a sample.
+    """
+    order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
+    some = order[:TREND_SAMPLE_ROWS]
+    blank = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
+    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
+    some = np.sort(order[:CLASS_TREND_ROWS])
+    fit = _Logistic(blank, rows[some], Y[some], weight[some])
+    of_row, each = folds.of_row[some], range(folds.n_folds)
+    alpha, least = CLASS_ALPHAS[0], np.inf
+    last: list[FloatArray | None] = [None] * folds.n_folds
+    held_out: list[FloatArray] = []
+    for tried in CLASS_ALPHAS if folds.n_folds else ():  # each fit begins at the last
+        fits = [fit(tried, of_row != k, last[k]) for k in each]
+        loss = sum(fit.loss(fits[k], of_row == k) for k in each)
+        if loss >= least:
+            break
+        alpha, least, held_out, last = tried, loss, fits, [*fits]
+    found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
+    return bounded([fit.trend(coef) for coef in found], rows, folds)
+
+
+class _Logistic:
+    """Logistic regression on the kernels of landmarks, by L-BFGS in coordinates of ridge fits.
+
+    With K = L Lᵀ the kernel between landmarks, the features of a row are L⁻¹ k(x, Z), and last 1
+    for the intercept.
+    """
+
+    def __init__(self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
+        self.kernel, self.Y, self.weight = kernel, Y, weight
+        self.L = landmark_factor(kernel)
+        self.B = kernel.features(rows, self.L)
+        self.gram = np.zeros((self.B.shape[1],) * 2)
+        for begin in range(0, rows.shape[0], TREND_BLOCK):  # single precision would not do
+            block = slice(begin, begin + TREND_BLOCK)
+            half = np.sqrt(weight[block])[:, None] * self.B[block]
+            self.gram += half.T @ half
+
+    def __call__(
+        self, alpha: float, mask: NDArray[np.bool_], start: FloatArray | None
+    ) -> FloatArray:
+        """Return coefficients (m + 1, K) at a penalty, fitted to the rows in ``mask``."""
+        B = self.B if mask.all() else self.B[mask]
+        Y, s = self.Y[mask], self.weight[mask]
+        K, m = Y.shape[1], B.shape[1]
+        share = np.average(Y if K > 1 else 0.5 + 0.5 * Y, axis=0, weights=s)
+        curvature = float(np.mean(share * (1.0 - share)))
+        penalty = np.full(m, 2.0 * alpha)
+        penalty[-1] *= 1e-3  # next to none for the intercept
+        A = curvature * self.gram + np.diag(penalty)
+        R = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            U = linalg.solve_triangular(R, theta.reshape(m, K), lower=True, trans=1)
+            F = (B @ U.astype(np.float32)).astype(np.float64)
+            lost = float(s @ value("log_loss", Y, F)) + 0.5 * float(np.sum(penalty[:, None] * U**2))
+            G = (s[:, None] * slope("log_loss", Y, F)).astype(np.float32)
+            down = (B.T @ G).astype(np.float64) + penalty[:, None] * U
+            return lost, linalg.solve_triangular(R, down, lower=True).ravel()
+
+        begin = np.zeros(m * K) if start is None else (R.T @ start).ravel()
+        found = minimize(
+            objective,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            options={
+                "maxiter": CLASS_TREND_STEPS,
+                "ftol": CLASS_TREND_TOL,
+                "gtol": CLASS_TREND_TOL,
+            },
+        ).x
+        U: FloatArray = linalg.solve_triangular(R, found.reshape(m, K), lower=True, trans=1)
+        return U
+
+    def loss(self, U: FloatArray, some: NDArray[np.bool_]) -> float:
+        """Return the loss of some rows."""
+        F = (self.B[some] @ U.astype(np.float32)).astype(np.float64)
+        return float(self.weight[some] @ value("log_loss", self.Y[some], F))
+
+    def trend(self, U: FloatArray) -> Trend:
+        """Return the trend of coefficients."""
+        c = linalg.solve_triangular(self.L, U[:-1], lower=True, trans=1, check_finite=False)
+        return replace(self.kernel, coef=c, intercept=U[-1].copy())

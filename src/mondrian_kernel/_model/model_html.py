@@ -1,0 +1,55 @@
+"""What a notebook shows of a fitted model, below scikit-learn's table of its parameters."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.notes import FitNotes
+from mondrian_kernel._path.html_repr import page
+from mondrian_kernel._settings import HTML_COLUMNS
+from mondrian_kernel._typing import FloatArray
+
+
+def model_html(name: str, model: FittedModel, notes: FitNotes | None, columns: list[Any]) -> str:
+    """Table of widths, trees, errors and times of a model, and bars of its importances."""
+    levels = model.levels
+    share = levels.weights / levels.weights.sum()
+    widths = [f"{t:.3g} ({w:.0%})" for t, w in zip(levels.lifetimes, share, strict=True)]
+    rows = {
+        "lifetimes λ (weights)": ", ".join(widths),
+        "trees": f"{levels.n_trees}, with {levels.n_features} cells",
+    }
+    if model.trend is not None:
+        rows["trend"] = f"on {model.trend.landmarks.shape[0]} landmarks"
+    if notes is None:
+        return page(name, rows, "")
+    rows |= {f"{what}, rows held out": f"{value:.4g}" for what, value in notes.measures.items()}
+    if notes.seconds:
+        slowest = sorted(notes.seconds.items(), key=lambda item: -item[1])
+        total = sum(notes.seconds.values())
+        parts = ", ".join(f"{stage} {seconds:.2g}" for stage, seconds in slowest)
+        rows["seconds"] = f"{total:.2g}: {parts}"
+    bars = _bars(notes.importances, columns) if notes.importances.size else ""
+    return page(name, rows, bars)
+
+
+def _bars(importances: FloatArray, columns: list[Any]) -> str:
+    """Return the largest importances as bars, with their deviations."""
+    mean, std = importances
+    order = np.argsort(-mean, kind="stable")[:HTML_COLUMNS]
+    longest = max(float(mean[order[0]]), np.finfo(float).tiny)
+    body = "".join(
+        f'<tr><th scope="row" style="text-align:left">{escape(str(columns[j]))}</th>'
+        f'<td style="text-align:left"><div style="background:#4878a8;height:0.8em;'
+        f'width:{max(8.0 * float(mean[j]) / longest, 0.0):.2f}em"></div></td>'
+        f'<td style="text-align:right">{mean[j]:.3g} ± {std[j]:.2g}</td></tr>'
+        for j in order
+    )
+    title = "Growth of the error when a column is shuffled"
+    if order.size < len(columns):
+        title += f", the first {order.size} of {len(columns)}"
+    return f'<table><caption style="text-align:left">{title}</caption>{body}</table>'

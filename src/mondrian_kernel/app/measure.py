@@ -1,0 +1,283 @@
+"""Measure a fitted model on rows that it was not fitted on.
+
+The command line prints these numbers, a model file keeps them, and a report shows them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import assert_all_finite, check_consistent_length
+
+from mondrian_kernel._columns import read_columns
+from mondrian_kernel._settings import (
+    COVERAGE,
+    COVERAGE_LEVELS,
+    PREDICT_BLOCK_ROWS,
+    SHUFFLE_PREDICTIONS,
+    SHUFFLE_ROWS,
+    SHUFFLES,
+)
+from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.plotting.interval import coverage_by_fifth
+
+
+class Importance(NamedTuple):
+    """Growth of the error when a column is shuffled, its spread, and how many rows were used."""
+
+    growth: FloatArray
+    spread: FloatArray
+    n_rows: int
+
+
+class Measured:
+    """A fitted model with the rows it was fitted on and test rows, and all that is measured.
+
+    Rows are kept as the numbers that the model's encoder makes of a table. What takes time is
+    computed when it is asked for, once.
+
+    Parameters
+    ----------
+    estimator : MondrianKernelRegressor or MondrianKernelClassifier
+        Fitted to one target.
+    X_train, y_train : array-like or data frame, and array-like
+        The rows it was fitted on.
+    X_test, y_test : array-like or data frame, and array-like
+        Rows it was not fitted on. Those of a class that was not fitted are left out.
+    feature_names : sequence of str or None, default=None
+        Names of the columns. None: those of the fit, or x0, x1 and so on.
+    row_numbers : ndarray of shape (n_test_samples,) or None, default=None
+        What the test rows are called; None counts them from 0.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The model as a function of rows of numbers.
+    names, categories : lists
+        Name of each column, and its categories; None for numbers.
+    column_of : ndarray of shape (n_numbers,)
+        Index of the column that each number comes from.
+    X_train, X_test, y_train, y_test : ndarrays
+        Rows of numbers, and their targets.
+    rows, n_unknown : ndarray and int
+        What the test rows are called, and how many have a class that was not fitted.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X_train: Any,
+        y_train: ArrayLike,
+        X_test: Any,
+        y_test: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        row_numbers: NDArray[np.intp] | None = None,
+    ) -> None:
+        self.is_regression = not hasattr(estimator, "classes_")
+        self.X_train, self.y_train = _check_rows(estimator, X_train, y_train, "y_train")
+        X, y = _check_rows(estimator, X_test, y_test, "y_test")
+        known = np.ones(y.size, bool) if self.is_regression else np.isin(y, estimator.classes_)
+        if not known.any():
+            raise ValueError(
+                "No row of y_test has a class that the model was fitted on: give rows of "
+                f"{estimator.classes_.tolist()}."
+            )
+        self.X_test, self.y_test, self.n_unknown = X[known], y[known], int((~known).sum())
+        self.rows = (np.arange(y.size) if row_numbers is None else row_numbers)[known]
+        self.names = _names(estimator, feature_names)
+        encoder = estimator.encoder_
+        none = [None] * len(self.names)
+        self.categories = none if encoder is None else encoder.categories_
+        self.column_of: NDArray[np.intp] = (
+            np.arange(len(none)) if encoder is None else encoder.column_of_output_
+        )
+        self.estimator = _for_numbers(estimator, X.shape[1])
+        self._columns, self._known = read_columns(estimator, X_test, reset=False), known
+
+    def words(self, column: int) -> NDArray[Any]:
+        """Return the values of a column in the test rows, as they were before encoding."""
+        values: NDArray[Any] = np.array(self._columns[column].words(), object)[self._known]
+        return values
+
+    @cached_property
+    def predicted(self) -> NDArray[Any]:
+        """Predictions of the test rows: numbers or classes."""
+        if self.is_regression or self.probability is None:
+            return predict_blocks(self.estimator.predict, self.X_test)
+        found: NDArray[Any] = self.estimator.classes_[self.probability.argmax(axis=1)]
+        return found
+
+    @cached_property
+    def probability(self) -> FloatArray | None:
+        """Probabilities of the classes in the test rows; None for a loss that has none."""
+        if not hasattr(self.estimator, "predict_proba"):
+            return None
+        return predict_blocks(self.estimator.predict_proba, self.X_test)
+
+    @cached_property
+    def intervals(self) -> FloatArray:
+        """Intervals of the test rows at all coverages, (n_coverages, n, 2)."""
+        by_row = predict_blocks(
+            lambda X: self.estimator.predict_interval(X, COVERAGE_LEVELS).swapaxes(0, 1),
+            self.X_test,
+        )
+        return by_row.swapaxes(0, 1)
+
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """Errors on the test rows, and those of a constant prediction."""
+        y, y_train = self.y_test, self.y_train
+        if self.is_regression:
+            error, plain = _rmse(y, self.predicted), _rmse(y, y_train.mean())
+            # One row may lie right at the mean: then R² is not defined.
+            r2 = 1.0 - (error / plain) ** 2 if plain > 0 else float("nan")
+            ends = self.intervals[COVERAGE_LEVELS.index(COVERAGE)]
+            return {
+                "rows": y.size,
+                "rmse": error,
+                "rmse_of_the_mean": plain,
+                "r2": r2,
+                **coverage_of(ends, y),
+                "coverage_by_fifth": coverage_by_fifth(y, self.predicted, ends).tolist(),
+            }
+        values, counts = np.unique(y_train, return_counts=True)
+        found = {
+            "rows": y.size,
+            "accuracy": float(np.mean(self.predicted == y)),
+            "accuracy_of_the_commonest": float(np.mean(y == values[counts.argmax()])),
+        }
+        if self.probability is not None:
+            P, frequencies = self.probability, np.tile(counts / y_train.size, (y.size, 1))
+            found["log_loss"] = log_loss(P, y, self.estimator.classes_)
+            found["log_loss_of_the_frequencies"] = log_loss(frequencies, y, values)
+        return found
+
+    @cached_property
+    def boosting(self) -> float:
+        """Error (root mean squared), or share of right classes, of HistGradientBoosting.
+
+        It has scikit-learn's defaults and is fitted to the same rows.
+        """
+        from sklearn import ensemble  # here, since every command imports this module
+
+        name = "HistGradientBoosting" + ("Regressor" if self.is_regression else "Classifier")
+        kind = getattr(ensemble, name)
+        predicted = kind(random_state=0).fit(self.X_train, self.y_train).predict(self.X_test)
+        if self.is_regression:
+            return _rmse(self.y_test, predicted)
+        return float(np.mean(predicted == self.y_test))
+
+    @property
+    def error_name(self) -> str:
+        """Name of the error whose growth tells the importance of a column."""
+        if self.is_regression:
+            return "root mean squared error"
+        return "share of wrong classes" if self.probability is None else "log loss"
+
+    @cached_property
+    def importance(self) -> Importance:
+        """Importance of each column: how much the error grows when it is shuffled.
+
+        All numbers that a column is encoded as are shuffled together. Of many test rows a random
+        sample is used.
+        """
+        n_columns, rng = len(self.names), np.random.default_rng(0)
+        most = int(np.clip(SHUFFLE_PREDICTIONS // (SHUFFLES * n_columns), *SHUFFLE_ROWS))
+        some = rng.permutation(self.y_test.size)[:most]
+        X, y = self.X_test[some], self.y_test[some]
+        error, growth = self._error(X, y), np.empty((n_columns, SHUFFLES))
+        for d in range(n_columns):
+            own = self.column_of == d
+            for k in range(SHUFFLES):
+                shuffled = X.copy()
+                shuffled[:, own] = X[rng.permutation(y.size)][:, own]
+                growth[d, k] = self._error(shuffled, y) - error
+        return Importance(growth.mean(axis=1), growth.std(axis=1), y.size)
+
+    def _error(self, X: FloatArray, y: NDArray[Any]) -> float:
+        if self.is_regression:
+            return _rmse(y, predict_blocks(self.estimator.predict, X))
+        if self.probability is None:
+            return float(np.mean(self.estimator.predict(X) != y))
+        return log_loss(predict_blocks(self.estimator.predict_proba, X), y, self.estimator.classes_)
+
+
+def predict_blocks(
+    predict: Callable[[Any], NDArray[Any]],
+    X: Any,
+    callback: Callable[[int, int], None] | None = None,
+) -> NDArray[Any]:
+    """Predict some thousand rows at a time, so that memory is bounded."""
+    blocks = []
+    for begin in range(0, len(X), PREDICT_BLOCK_ROWS):
+        blocks.append(predict(X[begin : begin + PREDICT_BLOCK_ROWS]))
+        if callback is not None:
+            callback(min(begin + PREDICT_BLOCK_ROWS, len(X)), len(X))
+    return np.concatenate(blocks)
+
+
+def coverage_of(interval: FloatArray, y: FloatArray) -> dict[str, float]:
+    """Return the share of targets inside their intervals, and the mean width of the intervals."""
+    inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
+    return {
+        "coverage": float(inside.mean()),
+        "interval_width": float(np.mean(interval[:, 1] - interval[:, 0])),
+    }
+
+
+def log_loss(P: FloatArray, y: NDArray[Any], classes: NDArray[Any]) -> float:
+    """Return minus the mean logarithm of the probabilities of the true classes."""
+    own = P[np.arange(y.size), np.searchsorted(classes, y)]
+    return float(-np.mean(np.log(np.maximum(own, np.finfo(float).eps))))
+
+
+def _rmse(y: FloatArray, predicted: Any) -> float:
+    return float(np.sqrt(np.mean((predicted - y) ** 2)))
+
+
+def _check_rows(
+    estimator: Any, X: ArrayLike, y: ArrayLike, name: str
+) -> tuple[FloatArray, NDArray[Any]]:
+    """Check rows and targets and return them as arrays; ``name`` is that of the targets."""
+    rows = estimator._check_new(X)
+    targets = np.asarray(y)
+    if targets.ndim != 1:
+        raise ValueError(
+            f"{name} must have one target a row, got the shape {targets.shape}. Fit a model for "
+            "each target and report on each."
+        )
+    check_consistent_length(rows, targets)
+    assert_all_finite(targets, input_name=name)
+    return rows, targets
+
+
+def _for_numbers(estimator: Any, n_columns: int) -> Any:
+    """Return a copy of a model for arrays of numbers, those that its encoder makes of a table."""
+    own = copy.copy(estimator)
+    vars(own).pop("feature_names_in_", None)
+    own._encoder, own.categorical_features, own.n_features_in_ = None, None, n_columns
+    mixture = getattr(own, "_mixture", None)
+    if mixture is not None:
+        models = [_for_numbers(part, n_columns) for part in mixture.models]
+        own._mixture = dataclasses.replace(mixture, models=models)
+    return own
+
+
+def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
+    n_columns = estimator.n_features_in_
+    if feature_names is None:
+        given = getattr(estimator, "feature_names_in_", [f"x{d}" for d in range(n_columns)])
+        return [str(name) for name in given]
+    names = [str(name) for name in feature_names]
+    if len(names) != n_columns:
+        raise ValueError(
+            f"{len(names)} feature_names were given for {n_columns} columns of X: give one each."
+        )
+    return names

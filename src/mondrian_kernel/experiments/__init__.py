@@ -1,9 +1,0 @@
-"""The experiments of the paper "The Mondrian Kernel", one module for each figure.
-
-A run writes numbers to JSON. Figures are drawn and claims are checked from the JSON.
-"""
-
-from mondrian_kernel.experiments.claims import Claim, Outcome
-from mondrian_kernel.experiments.runner import NAMES, run
-
-__all__ = ["NAMES", "Claim", "Outcome", "run"]

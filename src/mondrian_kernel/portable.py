@@ -1,0 +1,195 @@
+"""Predict with a saved model by numpy alone: this file needs nothing else and can be copied.
+
+Rows are a sequence of rows, or a data frame, with the columns of the fit in their order. Models
+that went on with ``partial_fit``, and those of ``lifetime="average"``, are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 2
+_PREFIX = struct.Struct("<8sIIQ32s")
+_ROWS = 256  # rows that walk down the trees at once
+_LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
+
+
+class PortableModel:
+    """A fitted model; make it with :func:`load_portable`."""
+
+    def __init__(self, kind: str, state: dict[str, Any]) -> None:
+        if state.get("_model") is None or state.get("_mixture") is not None:
+            raise ValueError(f"A {kind} after partial_fit or of averaged widths: fit one anew.")
+        self.kind, self.model, self.encoder = kind, state["_model"], state["_encoder"]
+        self.classes_, self._one_output = state.get("classes_"), state.get("_one_output", False)
+
+    def predict(self, X: Any) -> Any:
+        """Return predictions, or the likeliest classes."""
+        if self.classes_ is None:
+            return self._scores(self._numbers(X))[0][:, 0 if self._one_output else slice(None)]
+        F = self._class_scores(X)
+        best = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
+        return np.asarray(self.classes_)[best]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return probabilities of the classes."""
+        F = self._class_scores(X)
+        if self.kind == "MondrianForestClassifier":
+            P = F.clip(0.0, 1.0)
+        else:
+            Z = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
+            P = np.exp(Z - Z.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        return P
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return the lower and upper end of an interval for a new y."""
+        spread = self.model["spread"]
+        if spread is None:
+            raise ValueError(f"A {self.kind} has no intervals.")
+        mean, log_scale, mass = self._scores(self._numbers(X))
+        local = np.exp((log_scale + spread["intercept"]).clip(-700.0, 700.0))
+        scale = np.hypot(local, np.sqrt((1.0 - mass).clip(0.0, 1.0))[:, None] * spread["far"])
+        errors, rest = spread["errors"], (spread["weight"], 0.5 + 0.5 * coverage)
+        ends = -_upper_quantile(-errors, *rest), _upper_quantile(errors, *rest)
+        both = np.stack([mean + scale * end for end in ends], axis=1)
+        both = both.clip(spread["lowest"], spread["highest"])
+        return both[..., 0] if self._one_output else both
+
+    def _class_scores(self, X: Any) -> Floats:
+        if self.classes_ is None:
+            raise ValueError(f"A {self.kind} has no classes.")
+        S, link = self._scores(self._numbers(X))[0], self.model["link"]
+        return S if link is None else link[0] * S + link[1:]
+
+    def _numbers(self, X: Any) -> Floats:
+        """Encode the columns of a table as numbers."""
+        table, encoder, parts = np.array(X, dtype=object), self.encoder, []
+        if table.shape[1:] != (len(encoder["categories_"]),):
+            raise ValueError(f"X has another shape than (n, {len(encoder['categories_'])}).")
+        for j, words in enumerate(encoder["categories_"]):
+            column = [None if type(v).__name__ == "NAType" or v != v else v for v in table[:, j]]
+            if words is None:
+                filled = [encoder["medians_"][j] if v is None else v for v in column]
+                both = [filled, [v is None for v in column]][: 1 + encoder["has_gaps_"][j]]
+                parts.append(np.array(both, np.float64).T)
+            else:
+                place = {word: k for k, word in enumerate(words)}
+                parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])
+        return np.concatenate(parts, axis=1)
+
+    def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return scores, logarithms of the scale of errors, and the mass of the widest cells."""
+        model, columns = self.model, self.model["columns"]
+        rows, spread = X / columns["scale"], model["spread"]
+        for d in np.flatnonzero(columns["bend"]):
+            ranks = np.interp(X[:, d], columns["knots"][:, d], columns["ranks"][:, d])
+            rows[:, d] += columns["bend"][d] * ranks
+        W = np.hstack([part["cell_weights"] for part in (model, spread) if part is not None])
+        blocks = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)]
+        found = [_over_cells(model["trees"], model["levels"], block, W) for block in blocks]
+        sums, mass = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        scores = sums[:, : model["intercept"].size] + model["intercept"]
+        if model["trend"] is not None:
+            scores += np.concatenate([_trend(model["trend"], block) for block in blocks])
+        return scores, sums[:, scores.shape[1] :], mass
+
+
+def _trend(trend: Any, rows: Floats) -> Any:
+    seen = np.clip(rows, *trend["ends"]) * trend["factor"]
+    away = seen[:, None] - trend["landmarks"]
+    if trend["lifetimes"].size:
+        distance = np.abs(away).sum(axis=2)[..., None]
+        kernel = np.exp(-trend["lifetimes"] * distance) @ trend["shares"]
+    else:
+        r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
+        kernel = (1.0 + r) * np.exp(-r)
+    return np.clip(kernel @ trend["coef"] + trend["intercept"], trend["low"], trend["high"])
+
+
+def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of weights W over the cells of rows, and the mass of the widest cells."""
+    time, lifetimes, n, M = trees["time"], levels["lifetimes"], len(rows), trees["root"].size
+    node, row = np.tile(trees["root"], n), np.repeat(np.arange(n), M)
+    while (go := time[node] <= lifetimes[-1]).any():
+        at = node[go]
+        is_left = rows[row[go], trees["dim"][at]] <= trees["loc"][at]
+        node[go] = np.where(is_left, trees["left"][at], trees["right"][at])
+    # At a node that lives from t0 to t1 a row at distance d from its box stays with probability
+    # exp(-d (t1 - t0)). Boxes are nested: above one that holds the row nothing is lost.
+    log_stay = np.zeros((node.size, lifetimes.size))
+    here, death, active = node.copy(), np.full(node.size, lifetimes[-1]), np.arange(node.size)
+    while active.size:
+        at, x = here[active], rows[row[active]]
+        outside = np.maximum(trees["lower"][at] - x, x - trees["upper"][at])
+        distance = outside.clip(0.0).sum(axis=1)
+        active, at, distance = (part[distance > 0.0] for part in (active, at, distance))
+        up = trees["parent"][at]
+        birth = np.where(up >= 0, time[up], 0.0)
+        lived = np.minimum(death[active, None], lifetimes) - birth[:, None]
+        log_stay[active] -= distance[:, None] * np.maximum(lived, 0.0)
+        here[active], death[active] = up, birth
+        active = active[up >= 0]
+    total, offset = np.zeros((n, W.shape[1])), 0
+    for level, weight in enumerate(levels["weights"]):
+        stay = np.sqrt(weight / M) * np.exp(log_stay[:, level])
+        cell = offset + levels["column"][level, node]
+        total += (stay[:, None] * W[cell]).reshape(n, M, -1).sum(axis=1)
+        offset += int(levels["per_tree"][level].sum())
+    return total, np.exp(2.0 * log_stay[:, 0]).reshape(n, M).mean(axis=1)
+
+
+def _upper_quantile(errors: Floats, weight: Floats, share: float) -> Floats:
+    """Return the smallest error with ``share`` of n + 1 rows at or below it, for each output."""
+    order, n = np.argsort(errors, axis=0), float(weight.sum())
+    below = np.cumsum(weight[order], axis=0) < share * (n + 1.0) * (1 - 1e-12)
+    at = np.take_along_axis(order, np.minimum(below.sum(axis=0), len(errors) - 1)[None], axis=0)
+    out: Floats = np.take_along_axis(errors, at, axis=0)[0]
+    if share > n / (n + 1.0):  # too few rows: as far out as a normal error would be
+        normal = NormalDist().inv_cdf
+        out = np.where(out > 0, out * normal(share) / normal(max(n / (n + 1.0), 0.75)), out)
+    return out
+
+
+def load_portable(path: Any) -> PortableModel:
+    """Read a model from a file that ``mondrian_kernel.save`` has written; nothing is executed."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = _PREFIX.size
+    magic, number, length, _, digest = _PREFIX.unpack_from(data.ljust(start))
+    found = hashlib.blake2b(data[: start - 32] + data[start:], digest_size=32).digest()
+    if (magic, number, digest) != (_MAGIC, _FORMAT, found):
+        raise ValueError(f"{path} is damaged, or no model file of format {_FORMAT}.")
+    header = json.loads(data[start : start + length])
+    begins = np.cumsum([start + length, *(entry[-1] for entry in header["arrays"])])
+
+    def decode(code: Any) -> Any:
+        if not isinstance(code, dict):
+            return code
+        ((kind, content),) = code.items()
+        if kind == "object":
+            state = header["objects"][content][1].items()
+            return {name: decode(value) for name, value in state if name not in _LEFT_OUT}
+        if kind == "array":
+            dtype, shape, _, packed, base, _ = header["arrays"][content]
+            numbers = np.dtype("<u4" if dtype.startswith("<U") else dtype)
+            raw = zlib.decompress(data[begins[content] : begins[content + 1]])
+            flat = np.frombuffer(raw, packed).astype(numbers) + numbers.type(base)
+            return np.ascontiguousarray(flat.view(dtype).reshape(shape, order="F"))
+        if kind == "objects":  # classes, as Python's own values
+            return np.array(content[1], object)
+        return float(content) if kind == "float" else [decode(item) for item in content]
+
+    kind, state = header["objects"][header["model"]["object"]]
+    if kind == "TableModel":  # of the command line
+        kind, state = header["objects"][state["estimator"]["object"]]
+    return PortableModel(kind, {n: decode(v) for n, v in state.items() if n not in _LEFT_OUT})
