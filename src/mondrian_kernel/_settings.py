@@ -300,8 +300,8 @@ RUNGS_ABOVE = 2
 STREAM_WINDOW = 1024
 # Rows from which scale and first widths are taken, a power of 4.
 WARM_UP = 1024
-# Rows of a part when the first rows are learnt again: each part is predicted before it is learnt.
-REPLAY_ROWS = 32
+# Fewest and most rows of a part when rows are learnt again; between them, those of the batch.
+REPLAY_ROWS = (8, 128)
 # Factor by which the scale of a column must change for a new start on the last rows to be tried.
 RENEWAL_RATIO = 4.0
 # Cells of a stream without max_cells, so that its memory is bounded: some 500 MB at ten columns.

@@ -47,8 +47,7 @@ def with_class(stream: Stream) -> Stream:
     The odds of the other classes do not change. The old stream must not be used any more.
     """
     state = stream.__getstate__()
-    for name in ("learners", "blank"):
-        state[name] = [_with_class(learner) for learner in state[name]]
+    state["learners"] = [_with_class(learner) for learner in stream.learners]
     if stream.start is not None:
         learners: list[Learner] = [_with_class(learner) for learner in stream.start.learners]
         state["start"] = replace(stream.start, learners=learners)

@@ -178,6 +178,10 @@ class Filter(CellLearner):
             learner.b = model.intercept.copy()
         return learner
 
+    def fresh(self) -> Filter:
+        """Return a learner like this one that has seen no rows."""
+        return Filter(self.n_outputs, self.loss, self.alpha, self.half_life)
+
     def learn(
         self,
         batch: Batch,
@@ -306,6 +310,10 @@ class Means(CellLearner):
         total = model.sums[:, K].sum() / (n_cells.size * model.levels.n_trees)
         learner.totals[:] = total * np.append(model.intercept, 1.0)
         return learner
+
+    def fresh(self) -> Means:
+        """Return a learner like this one that has seen no rows."""
+        return Means(self.n_outputs, self.alpha, self.centre, self.half_life)
 
     def learn(
         self,

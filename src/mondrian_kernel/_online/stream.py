@@ -80,8 +80,6 @@ class Stream(ScaledStream):
         The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
     check_at : int
         Number of rows after which their scale is looked at next.
-    blank : list
-        Learners without rows for one width.
     """
 
     _state = (
@@ -92,7 +90,6 @@ class Stream(ScaledStream):
         "learns_relevance",
         "last",
         "check_at",
-        "blank",
     )
     kept: Rows | None = None
     start: Start | None = None
@@ -100,7 +97,6 @@ class Stream(ScaledStream):
     learns_relevance: bool = False
     last: Rows | None = None
     check_at: int = 2 * WARM_UP
-    blank: Sequence[Learner] = ()
 
     @classmethod
     def begin(
@@ -145,7 +141,6 @@ class Stream(ScaledStream):
         if auto or measured or stream.learns_relevance:
             stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
-            stream.blank = list(learners)
             stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
@@ -193,7 +188,7 @@ class Stream(ScaledStream):
         if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self._renewed(max_cells)
+                return self._renewed(max_cells, _part_size(rows))
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -202,7 +197,7 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new._renewed(max_cells)
+        return new._renewed(max_cells, _part_size(rows))
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
@@ -213,12 +208,13 @@ class Stream(ScaledStream):
             for last, part in zip(self.last, rows, strict=True):
                 last[place] = part
 
-    def _renewed(self, max_cells: int | None) -> Stream:
+    def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream on the scale of the last rows, where that differs and serves better."""
         if self.last is None or self.n_rows < self.check_at:
             return self
         place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
+        rows = X, Y, weight
         self.check_at = self.n_rows + WARM_UP
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
@@ -226,8 +222,10 @@ class Stream(ScaledStream):
         self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2)
         columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
         n_trees, seed = self.online.freeze().n_trees, self.online.seed
-        new = Stream.begin(self.blank, X.shape[1], n_trees, "auto", *columns, seed)
-        new = new.learn(X, Y, weight, max_cells)
+        blank = [learner.fresh() for learner in self.learners[: self.n_rates]]
+        new = Stream.begin(blank, X.shape[1], n_trees, "auto", *columns, seed)
+        for begin in range(0, WARM_UP, size):
+            new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
         return new if new.mixture.error[-1] < self.mixture.error[-1] else self
 
     def check(self) -> None:
@@ -243,7 +241,6 @@ class Stream(ScaledStream):
                 raise ValueError("The start is that of other trees.")
         if self.last is not None:
             n = 2 * WARM_UP
-            self._check_alike(self.blank)
             shapes = [part.shape for part in self.last]
             if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
                 raise ValueError(f"The last rows have the shapes {shapes}.")
@@ -292,10 +289,11 @@ class Stream(ScaledStream):
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
         n_before = self._n_kept()
+        size = _part_size(rows)
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
-            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, REPLAY_ROWS)
+            self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
             self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
@@ -307,31 +305,39 @@ class Stream(ScaledStream):
         if n_first > last_build(n_before):
             X, _, weight = some = take_rows(rows, 0, n_first)
             scale = stream_scale(self.scale_rule, X, weight)
-            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells)
+            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells, size)
         if self.learns_relevance and n >= RELEVANCE_AT:
             some = take_rows(rows, 0, RELEVANCE_AT)
             # Both are judged in the same way, whatever the batches were.
-            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells)
-            other = new._with_relevance(some, max_cells)
+            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells, size)
+            other = new._with_relevance(some, max_cells, size)
             new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
-        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else REPLAY_ROWS)
+        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
         new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
 
-    def _with_relevance(self, rows: Rows, max_cells: int | None) -> Stream:
+    def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
         no_ranks = np.zeros(X.shape[1], bool)
         found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
-        return self._restarted(rows, scale, found.columns.relevance, max_cells)
+        return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
-        self, rows: Rows, scale: FloatArray, relevance: FloatArray, max_cells: int | None
+        self,
+        rows: Rows,
+        scale: FloatArray,
+        relevance: FloatArray,
+        max_cells: int | None,
+        size: int,
     ) -> Stream:
-        """Return a stream on another scale that has learnt the kept rows ``rows`` again."""
+        """Return a stream on another scale that has learnt the kept rows ``rows`` again.
+
+        They are learnt in parts of ``size`` rows.
+        """
         assert self.start is not None
         X, scale, start = rows[0], scale / relevance, self.start
         X = X / scale
@@ -356,9 +362,9 @@ class Stream(ScaledStream):
         members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
         new.start, new.mixture = start, start.mixture.of(members)
         new.recent = self.recent.copy()
-        for name in ("scale_rule", "learns_relevance", "last", "blank"):
+        for name in ("scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
-        new.learn_parts(take_rows(rows, 1, None), max_cells, REPLAY_ROWS)
+        new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
 
 
@@ -372,6 +378,14 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+
+
+def _part_size(rows: Rows) -> int:
+    """Return the size of parts in which rows are learnt again: about that of the present batch.
+
+    Errors of streams are then those of predictions as they are made.
+    """
+    return int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
 
 
 def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
