@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -162,15 +163,21 @@ class MondrianEstimator(BaseEstimator):
     _encoder: TableEncoder | None = None
     # What the last fit left behind beside the record.
     _notes: FitNotes | None = None
+    # Time of each stage; not saved, so that equal fits make equal files.
+    _seconds: Mapping[str, float] = MappingProxyType({})
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
     def _set_fitted(
-        self, model: FittedModel, path: LifetimePath | None, notes: FitNotes | None = None
+        self,
+        model: FittedModel,
+        path: LifetimePath | None,
+        notes: FitNotes | None = None,
+        seconds: dict[str, float] | None = None,
     ) -> None:
         self._model, self._stream, self._fixed, self.path_ = model, None, None, path
-        self._notes = notes
+        self._notes, self._seconds = notes, seconds or {}
 
     @property
     def model_(self) -> FittedModel:
@@ -541,6 +548,7 @@ class MondrianEstimator(BaseEstimator):
         # The record of a stream is a view of it, and is made again.
         if state.get("_stream") is not None:
             state["_model"] = None
+        state.pop("_seconds", None)
         return state
 
 

@@ -121,4 +121,5 @@ class ExplainableEstimator(MondrianEstimator):
     def _html_summary(self) -> str:
         if not hasattr(self, "_model"):
             return ""
-        return model_html(type(self).__name__, self._fitted(), self._notes, self._names())
+        name, model = type(self).__name__, self._fitted()
+        return model_html(name, model, self._notes, self._names(), self._seconds)

@@ -211,15 +211,13 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
             model = fit.model
             found = findings_of_classes(fit, rows, labels, self._column_of_output(), self.n_jobs)
             stages.done("importances of the columns")
-            notes = notes_on(
-                rows, labels[:, None], weight, seed, index, seconds=stages.seconds, **found
-            )
+            notes = notes_on(rows, labels[:, None], weight, seed, index, **found)
         else:
             notes = notes_on(rows, labels[:, None], weight, seed)
             if weight is None:
                 weight = np.ones(labels.size)
             model, path = self._fit_loss(rows, labels, classes.size, weight, seed, metric.columns)
-        self._set_fitted(model, path, notes)
+        self._set_fitted(model, path, notes, stages.seconds)
         self.classes_ = classes
         return self
 

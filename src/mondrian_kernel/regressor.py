@@ -219,14 +219,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             assert model.spread is not None
             found = findings_of_numbers(fit, model.spread, rows, Y, group, self.n_jobs)
             stages.done("importances of the columns")
-            found["seconds"] = stages.seconds
         else:
             model, mixture, path, order = self._fit_one_width(rows, Y, weight, seed, metric.columns)
             rows, Y, index = rows[order], Y[order], index[order]
         assert model.rows is not None
         self._one_output = targets.ndim == 1
         notes = notes_on(rows, Y, model.rows.weight, seed, index, **found)
-        self._set_fitted(model, path, notes)
+        self._set_fitted(model, path, notes, stages.seconds)
         self._bars, self._mixture = None, None
         if mixture is not None:
             models = [self.at(min(t, model.trees.lifetime)) for t in mixture.lifetimes]

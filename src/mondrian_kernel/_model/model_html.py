@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -14,7 +15,13 @@ from mondrian_kernel._settings import HTML_COLUMNS
 from mondrian_kernel._typing import FloatArray
 
 
-def model_html(name: str, model: FittedModel, notes: FitNotes | None, columns: list[Any]) -> str:
+def model_html(
+    name: str,
+    model: FittedModel,
+    notes: FitNotes | None,
+    columns: list[Any],
+    seconds: Mapping[str, float],
+) -> str:
     """Table of widths, trees, errors and times of a model, and bars of its importances."""
     levels = model.levels
     share = levels.weights / levels.weights.sum()
@@ -28,10 +35,10 @@ def model_html(name: str, model: FittedModel, notes: FitNotes | None, columns: l
     if notes is None:
         return page(name, rows, "")
     rows |= {f"{what}, rows held out": f"{value:.4g}" for what, value in notes.measures.items()}
-    if notes.seconds:
-        slowest = sorted(notes.seconds.items(), key=lambda item: -item[1])
-        total = sum(notes.seconds.values())
-        parts = ", ".join(f"{stage} {seconds:.2g}" for stage, seconds in slowest)
+    if seconds:
+        slowest = sorted(seconds.items(), key=lambda item: -item[1])
+        total = sum(seconds.values())
+        parts = ", ".join(f"{stage} {taken:.2g}" for stage, taken in slowest)
         rows["seconds"] = f"{total:.2g}: {parts}"
     bars = _bars(notes.importances, columns) if notes.importances.size else ""
     return page(name, rows, bars)

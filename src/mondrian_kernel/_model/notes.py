@@ -1,4 +1,4 @@
-"""What a fit leaves behind beside the model: rows to compare with, importances, errors, times."""
+"""What a fit leaves behind beside the model: rows to compare with, importances, errors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ class FitNotes:
         (2, 0) if no rows were held out.
     measures : dict
         What was measured on rows held out, by name.
-    seconds : dict
-        Time of each stage.
     """
 
     background: FloatArray
@@ -38,7 +36,6 @@ class FitNotes:
     targets: FloatArray
     importances: FloatArray
     measures: dict[str, float] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def check(self, n_columns: int, n_features_in: int) -> None:
         """Raise ValueError unless these can be notes on a model."""
@@ -68,7 +65,7 @@ def notes_on(
     """Return notes on a fit of rows (N, D) with targets (N, K) and weights (N,).
 
     ``index`` (N,) are the places of the rows in the table that was fitted, where the model keeps
-    them; ``found`` are importances, measures and seconds.
+    them; ``found`` are importances and measures.
     """
     background = draw_background(rows, Y, weight, seed)
     if index is None:
