@@ -185,8 +185,7 @@ class MondrianEstimator(BaseEstimator):
         return self._fitted()
 
     def _fitted(self) -> FittedModel:
-        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
-            check_is_fitted(self)
+        check_is_fitted(self)
         if self._model is None:
             assert self._stream is not None
             self._model = self._present(self._stream)
@@ -343,7 +342,8 @@ class MondrianEstimator(BaseEstimator):
         A plain array is only checked for its values: scikit-learn's own checks take longer than
         the prediction of one row.
         """
-        self._fitted()
+        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
+            check_is_fitted(self)
         if self._is_plain(X):
             return X  # type: ignore[return-value]
         rows = self._encoded(X)

@@ -148,6 +148,18 @@ def test_a_class_that_appears_late_is_learnt():
     assert np.mean(predicted[3500:] == labels[3500:]) > 0.8
 
 
+def test_predictions_of_a_stream_need_no_record():
+    """A record takes time in proportion to the cells; a prediction does not."""
+    X, y = stream()
+    labels = (y > 0.5).astype(int)
+    classifier = MondrianKernelClassifier(n_estimators=10, random_state=0)
+    classifier.partial_fit(X[:100], labels[:100], classes=[0, 1]).predict_proba(X)
+    model = regressor().partial_fit(X[:100], y[:100])
+    model.predict(X)
+    model.predict_interval(X)
+    assert model._model is classifier._model is None
+
+
 def test_labels_may_come_later_than_rows():
     """Predictions in between change nothing."""
     X, y = stream()
