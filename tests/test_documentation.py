@@ -28,7 +28,17 @@ PAGES = {
 }
 CODE = ("python", "run", "command")
 # Blocks that hold no code, or code that only the build of the pages runs: the help texts.
-OTHER = {"text", "help", "measured", "figure", "toctree", "include", "readme-code", "image"}
+OTHER = {
+    "text",
+    "help",
+    "measured",
+    "figure",
+    "toctree",
+    "include",
+    "readme-code",
+    "image",
+    "csv-table",
+}
 
 # What a page takes for granted.
 GIVEN = {

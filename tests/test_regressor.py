@@ -549,8 +549,9 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     """Against errors of a known shape, least at (2, 0.1); the first look is off by factors."""
     calls = []
 
-    def path(growth, Y, weight, *, alphas, lifetimes=None, **options):
+    def path(growth, learner, budget, *, lifetimes=None, **options):
         calls.append(lifetimes)
+        Y, alphas = learner.Y, learner.alphas
         assert len(Y) == (60 if lifetimes is None else 100 if exact else 80)
         if lifetimes is None:
             lifetimes, alphas = np.array([2.0 * off]), np.array([0.1 * alpha_off])

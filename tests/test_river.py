@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-pytest.importorskip("river")
+pytest.importorskip("river", minversion="0.26")
 pd = pytest.importorskip("pandas")
 from river import checks, compose, datasets, drift, evaluate, metrics, preprocessing  # noqa: E402
 

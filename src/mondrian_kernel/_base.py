@@ -69,8 +69,8 @@ _DOCS = {
         Bound on the number of cells of all trees; None for no bound, in streams for a million.""",
     "forgetting": """
     forgetting : "auto", None or float, default="auto"
-        How ``partial_fit`` forgets. A number is the rows after which a row counts half; None
-        forgets nothing. "auto" lets models that forget nothing, slowly and fast predict together,
+        How ``partial_fit`` forgets. A number is the rows, at least 1, after which a row counts
+        half; None forgets nothing. "auto" lets models that forget nothing, slowly and fast predict together,
         by their errors so far. Exact updates forget nothing; a number turns them off.""",
     "random_state": """
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
@@ -133,7 +133,7 @@ class MondrianEstimator(BaseEstimator):
         "relevance": [StrOptions({"auto", "learn", "equal"})],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "max_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "forgetting": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "forgetting": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose", callable],

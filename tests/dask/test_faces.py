@@ -28,10 +28,10 @@ FACES = [
 
 @pytest.mark.parametrize(("face", "one"), FACES)
 def test_same_parameters_and_defaults(face, one):
-    """But for those that say how to compute, a criterion, and categories, which blocks lack."""
+    """But for those that say how to compute, and what blocks or streams alone have."""
     faces, ones = (inspect.signature(c.__init__).parameters for c in (face, one))
     shared = [name for name in faces if name in ones]
-    alone = ("n_jobs", "verbose", "criterion", "categorical_features")
+    alone = ("n_jobs", "verbose", "criterion", "categorical_features", "forgetting")
     assert shared == [name for name in ones if name not in alone]
     assert set(faces) - set(shared) <= {"keep_cells"}
     one_width = {"lifetime": "path", "loss": "log_loss"}  # blocks have no trend

@@ -78,9 +78,15 @@ class Columns:
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return t(x) of rows (n, D), a new array."""
         T: FloatArray = X / self.scale
-        for d in np.flatnonzero(self.bend):
-            T[:, d] += self.bend[d] * np.interp(X[:, d], self.knots[:, d], self.ranks[:, d])
+        T += self.ranked(X)
         return T
+
+    def ranked(self, X: FloatArray) -> FloatArray:
+        """Return bend · F(x) of rows (n, D)."""
+        ranks = np.zeros(X.shape)
+        for d in np.flatnonzero(self.bend):
+            ranks[:, d] = self.bend[d] * np.interp(X[:, d], self.knots[:, d], self.ranks[:, d])
+        return ranks
 
     def check(self, n_columns: int) -> None:
         """Raise ValueError unless the arrays are those of ``n_columns`` columns."""
@@ -328,8 +334,9 @@ class _Search:
         needed = COLUMN_STEPS * (self.n_out + self.n_fit)
         some = np.sort(self.rng.permutation(n_rows)[:needed]) if needed < n_rows else slice(None)
         rows = rows[some]
-        self.values = (rows / whole.scale).astype(np.float32)
-        self.ranks = (whole(rows) - rows / whole.scale).astype(np.float32)
+        # Only differences matter; a large mean would cost the few digits of single precision.
+        self.values = ((rows - rows.mean(axis=0)) / whole.scale).astype(np.float32)
+        self.ranks = whole.ranked(rows).astype(np.float32)
         self.Y = Y[some]
         self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
 

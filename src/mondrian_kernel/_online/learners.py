@@ -102,7 +102,7 @@ class Filter(CellLearner):
     >>> for i in range(2):
     ...     scores = group.learn(leaf, column, [1], (), y, np.ones(200)).scores
     >>> scores[0, -1].round(2)
-    array([2.99])
+    array([3.])
     """
 
     tables = {"W": 0.0, "P": 1.0}
