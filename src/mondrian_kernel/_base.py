@@ -70,8 +70,9 @@ _DOCS = {
     "forgetting": """
     forgetting : "auto", None or float, default="auto"
         How ``partial_fit`` forgets. A number is the rows, at least 1, after which a row counts
-        half; None forgets nothing. "auto" lets models that forget nothing, slowly and fast predict together,
-        by their errors so far. Exact updates forget nothing; a number turns them off.""",
+        half; None forgets nothing. "auto" lets models that forget nothing and models that forget
+        predict together, by their errors so far. Exact updates forget nothing; a number turns them
+        off.""",
     "random_state": """
     categorical_features : "from_dtype", array-like of bool, int or str, or None, \
             default="from_dtype"

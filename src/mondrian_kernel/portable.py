@@ -105,7 +105,7 @@ class PortableModel:
 
 
 def _trend(trend: Any, rows: Floats) -> Any:
-    seen = np.clip(rows, *trend["ends"]) * trend["factor"]
+    seen = (np.clip(rows, *trend["ends"]) - trend["ends"].mean(axis=0)) * trend["factor"]
     away = seen[:, None] - trend["landmarks"]
     if trend["lifetimes"].size:
         distance = np.abs(away).sum(axis=2)[..., None]

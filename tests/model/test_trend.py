@@ -19,7 +19,7 @@ Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(2
 NEW = rng.normal(size=(20, 3))
 METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
 NONE, ONE, FREE = np.empty(0), np.ones(3), np.full(2, np.inf)
-ENDS = np.array([[-np.inf] * 3, [np.inf] * 3])
+ENDS = np.array([[-100.0] * 3, [100.0] * 3])
 
 
 def blank(smooth, landmarks=X):

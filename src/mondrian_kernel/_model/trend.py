@@ -56,7 +56,7 @@ class Trend:
     factor : ndarray of shape (D,)
         Factors of the columns.
     landmarks : ndarray of shape (m, D)
-        Landmarks z, with the factors in them.
+        Landmarks z, as :meth:`seen` returns them.
     coef : ndarray of shape (m, K)
         Coefficients c.
     intercept : ndarray of shape (K,)
@@ -97,8 +97,8 @@ class Trend:
         return replace(self, landmarks=self.seen(rows))
 
     def seen(self, rows: FloatArray) -> FloatArray:
-        """Return rows as the kernel sees them: cut off at the ends, times the factors."""
-        seen: FloatArray = np.clip(rows, *self.ends) * self.factor
+        """Return rows as the kernel sees them: cut off at the ends, centred, times the factors."""
+        seen: FloatArray = (np.clip(rows, *self.ends) - self.ends.mean(axis=0)) * self.factor
         return seen
 
     def kernel(self, rows: FloatArray) -> FloatArray:
@@ -243,7 +243,7 @@ def choose_kernel(
     coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
     ends = np.quantile(rows, [TREND_END, 1.0 - TREND_END], axis=0)
     for factor in factors:
-        own = np.clip(some, *ends) * factor
+        own = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
         spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
         widths = [(spread / c, none, none) for c in TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
