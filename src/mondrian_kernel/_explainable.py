@@ -21,7 +21,7 @@ class ExplainableEstimator(MondrianEstimator):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much the error on rows held out grows when a column is shuffled, (n_features_in_,).
+        """How much the error on rows held out grows when an input column is shuffled.
 
         The error is the squared one over the variance of y, or the log loss of classes. Only after
         a fit with ``lifetime="auto"``.
