@@ -21,6 +21,11 @@ class Folds(NamedTuple):
         """Return the parts of some of the rows."""
         return Folds(self.of_row[some], self.n_folds)
 
+    def first(self, n_folds: int) -> Folds:
+        """Return the first of the parts; rows of the others are never held out."""
+        n_folds = min(n_folds, self.n_folds)
+        return Folds(np.where(self.of_row < n_folds, self.of_row, -1), n_folds)
+
     @property
     def held_out(self) -> NDArray[np.intp]:
         """Return the rows that are held out once."""

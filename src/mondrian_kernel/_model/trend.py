@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,7 +238,7 @@ def choose_kernel(
 
     All kernels are compared with few landmarks, and the best of them with more.
     """
-    folds = draw_folds(rows.shape[0], seed)
+    folds = draw_folds(rows.shape[0], seed).first(2)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
     coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
@@ -299,9 +300,9 @@ class _Ridge:
                 self.sums[fold] += s @ y
                 self.square[fold] += s @ y**2
             self.gram[fold] += np.triu(self.gram[fold], 1).T
-        self._systems = [self._system(fold) for fold in range(-1, folds.n_folds)]
+        self._system = cache(self._make_system)
 
-    def _system(self, fold: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _make_system(self, fold: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the centred sums of features without a fold (-1: of all rows), and the means."""
         parts = [p for p in range(self.folds.n_folds) if p != fold] + [-1]
         total = self.total[parts].sum()
@@ -315,7 +316,7 @@ class _Ridge:
 
     def trend(self, alpha: float, fold: int = -1) -> Trend:
         """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
-        A, b, mean_k, mean_y = self._systems[fold + 1]
+        A, b, mean_k, mean_y = self._system(fold)
         A = A.copy()
         A.flat[:: A.shape[0] + 1] += alpha
         factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
