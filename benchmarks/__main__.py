@@ -68,9 +68,10 @@ def run(parts, arguments, extra):
         if part == "check":
             check.run(options, extra["smallest"], extra["store"])
         elif part == "tables":
+            if extra["write"]:  # the pictures first: the tables show those that are there
+                pictures.draw(options.out, options.quick)
             found = tables.rendered(options.out, options.quick)
             if extra["write"]:
-                pictures.draw(options.out, options.quick)
                 tables.README.write_text(tables.filled(tables.README.read_text(), found))
             else:
                 print("\n\n".join(f"### {name}\n\n{text}" for name, text in found.items()))
