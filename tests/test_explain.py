@@ -336,7 +336,8 @@ def test_partial_dependence_on_a_table(fitted):
         found = partial_dependence(
             fitted[name], FRAME, ["area"], grid_resolution=4, kind="average"
         )["average"][0]
-        assert (np.diff(found) > 0).all()
+        assert (np.diff(found) > -1e-3).all()  # probabilities end near 1
+        assert found[-1] > found[0] + 0.5
         found = partial_dependence(fitted[name], FRAME, ["kind"], categorical_features=["kind"])
         assert list(found["grid_values"][0]) == ["brick", "stone", "wood"]
         assert found["average"][0].argmax() == 0
