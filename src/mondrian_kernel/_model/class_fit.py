@@ -30,6 +30,8 @@ from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
     CLASS_ALPHAS,
     CLASS_CURVATURE,
+    CLASS_INTERCEPT,
+    CLASS_LEAST,
     CLASS_OUTPUTS,
     CLASS_TREND_ROWS,
     CLASS_TREND_STEPS,
@@ -186,7 +188,7 @@ def _choose_weights(
     if Y.shape[1] > 1:
         most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:CLASS_OUTPUTS])
         p = probabilities(offset.reshape(-1, Y.shape[1])).reshape(offset.shape)[:, :, most]
-        p = np.clip(p, 1e-6, 1.0 - 1e-6)
+        p = np.clip(p, CLASS_LEAST, 1.0 - CLASS_LEAST)
         Y, offset = 2.0 * Y[:, most] - 1.0, np.log(p) - np.log1p(-p)
     s = operator.sample_weight[folds.held_out]
 
@@ -263,7 +265,7 @@ class _Logistic:
         share = np.average(Y if K > 1 else 0.5 + 0.5 * Y, axis=0, weights=s)
         curvature = float(np.mean(share * (1.0 - share)))
         penalty = np.full(m, 2.0 * alpha)
-        penalty[-1] *= 1e-3  # next to none for the intercept
+        penalty[-1] *= CLASS_INTERCEPT
         A = curvature * self.gram + np.diag(penalty)
         R = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
 

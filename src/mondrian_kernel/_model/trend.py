@@ -29,6 +29,7 @@ from mondrian_kernel._settings import (
     TREND_END,
     TREND_FINAL_LANDMARKS,
     TREND_FINALISTS,
+    TREND_FOLDS,
     TREND_LANDMARKS,
     TREND_MARGIN,
     TREND_ROWS,
@@ -238,7 +239,7 @@ def choose_kernel(
 
     All kernels are compared with few landmarks, and the best of them with more.
     """
-    folds = draw_folds(rows.shape[0], seed).first(2)
+    folds = draw_folds(rows.shape[0], seed).first(TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
     coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
