@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_MAGIC, _FORMAT = b"\x89MONDR\r\n", 2
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 3
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
@@ -29,7 +29,7 @@ class PortableModel:
     def __init__(self, kind: str, state: dict[str, Any]) -> None:
         if state.get("_model") is None or state.get("_mixture") is not None:
             raise ValueError(f"A {kind} after partial_fit or of averaged widths: fit one anew.")
-        self.kind, self.model, self.encoder = kind, state["_model"], state["_encoder"]
+        self.kind, self.model, self.encoder = kind, _unpacked(state["_model"]), state["_encoder"]
         self.classes_, self._one_output = state.get("classes_"), state.get("_one_output", False)
 
     def predict(self, X: Any) -> Any:
@@ -102,6 +102,38 @@ class PortableModel:
         if model["trend"] is not None:
             scores += np.concatenate([_trend(model["trend"], block) for block in blocks])
         return scores, sums[:, scores.shape[1] :], mass
+
+
+def _unpacked(model: Any) -> Any:
+    """Return a model with all arrays of its nodes, which follow from their cuts and the rows."""
+    if "trees" in model:
+        return model
+    dim, n, X, lifetimes = (model[k] for k in ("dim", "n_nodes", "X", "level_lifetimes"))
+    is_cut, root, tree = dim >= 0, np.cumsum(n) - n, np.repeat(np.arange(n.size), n)
+    n_open = np.append(0, np.cumsum(np.where(is_cut, 1, -1))[:-1]) + tree
+    order, cut = np.lexsort([n_open, tree]), np.flatnonzero(is_cut)
+    left, right, parent = np.full((3, dim.size), -1)
+    left[cut], right[order[:-1]] = cut + 1, order[1:]  # the next with as many open subtrees
+    parent[left[cut]] = parent[right[cut]] = cut
+    loc, time = np.full((2, dim.size), np.inf)
+    loc[cut], time[cut] = model["loc"], model["time"]
+    last = np.where(is_cut, right, np.arange(dim.size))  # soon the last leaf below a node
+    while is_cut[last].any():
+        last = last[last]
+    lower, upper = np.empty((2, dim.size, X.shape[1]))
+    for own, leaf in zip(np.split(np.arange(dim.size), root[1:]), model["leaf"].T, strict=True):
+        order = np.argsort(leaf)  # the rows of a node follow each other
+        ends = np.searchsorted(leaf[order] + own[0], np.stack([own, last[own] + 1], 1).ravel())
+        rows = X[np.append(order, order[-1])]
+        lower[own] = np.minimum.reduceat(rows, ends)[::2]
+        upper[own] = np.maximum.reduceat(rows, ends)[::2]
+    late = time > lifetimes[:, None]  # cells are numbered in the order of the nodes
+    is_top = late & ((parent < 0) | ~late[:, parent])
+    column = np.where(late, np.cumsum(is_top, axis=1) - 1, -1)
+    trees = {"root": root, "dim": dim, "loc": loc, "time": time, "left": left, "right": right}
+    trees |= {"parent": parent, "lower": lower, "upper": upper}
+    levels = {"lifetimes": lifetimes, "weights": model["level_weights"], "column": column}
+    return model["others"] | {"trees": trees, "levels": levels | {"per_tree": is_top.sum(axis=1)}}
 
 
 def _trend(trend: Any, rows: Floats) -> Any:
@@ -187,7 +219,10 @@ def load_portable(path: Any) -> PortableModel:
             return np.ascontiguousarray(flat.view(dtype).reshape(shape, order="F"))
         if kind == "objects":  # classes, as Python's own values
             return np.array(content[1], object)
-        return float(content) if kind == "float" else [decode(item) for item in content]
+        if kind == "float":
+            return float(content)
+        items = [decode(item) for item in content] if kind != "dict" else content
+        return items if kind != "dict" else {name: decode(value) for name, value in items}
 
     kind, state = header["objects"][header["model"]["object"]]
     if kind == "TableModel":  # of the command line

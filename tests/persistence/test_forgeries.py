@@ -28,8 +28,17 @@ def features():
 
 
 @pytest.fixture(scope="module")
-def small():
+def packed():
     return MondrianKernelRegressor(n_estimators=4, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def small(packed):
+    """A model that is not packed in its file, as those of streams are not."""
+    model = copy.deepcopy(packed)
+    rows = dataclasses.replace(model._model.rows, X=None)
+    model._model = dataclasses.replace(model._model, rows=rows)
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +51,70 @@ def test_a_forgery_without_a_change_is_loaded(small, tmp_path):
     forgery = Forgery(small, tmp_path)
     forgery.put("Trees", "left", forgery.array("Trees", "left"))
     np.testing.assert_array_equal(forgery.load().predict(NEW), small.predict(NEW))
+
+
+# Wrong entries of a packed model, at the first, at a middle and at the last place of an array.
+WRONG_IN_PACKED = {
+    "n_nodes": [-1, 0, 10**6],
+    "dim": [-1, 3, 10**6],
+    "loc": [np.nan, np.inf],
+    "time": [np.nan, np.inf, -1.0, 1e9],
+    "leaf": [-1, 0, 10**6],
+    "X": [np.nan, np.inf],
+    "Y": [np.nan, np.inf],
+    "weight": [np.nan, 0.0, -1.0],
+    "level_lifetimes": [np.nan, -1.0, 1e9],
+    "level_weights": [np.nan, 0.0, -1.0],
+}
+
+
+@pytest.mark.parametrize("attribute", WRONG_IN_PACKED)
+def test_no_entry_of_a_packed_model_can_be_wrong(attribute, packed, tmp_path):
+    forgery = Forgery(packed, tmp_path)
+    array = forgery.array("PackedModel", attribute)
+    n_refused = 0
+    for place in (0, array.size // 2, -1):
+        for entry in WRONG_IN_PACKED[attribute]:
+            forged = array.copy()
+            forged.flat[place] = entry
+            if np.array_equal(forged, array):
+                continue
+            forgery.put("PackedModel", attribute, forged)
+            with pytest.raises(ModelFileError, match=r"is inconsistent|contradicts itself"):
+                forgery.load()
+            n_refused += 1
+    assert n_refused > 0
+
+
+@pytest.mark.parametrize("attribute", WRONG_IN_PACKED)
+@pytest.mark.parametrize("change", ["dtype", "shorter", "axis", "empty"])
+def test_wrong_dtypes_and_shapes_of_a_packed_model_are_refused(attribute, change, packed, tmp_path):
+    forgery = Forgery(packed, tmp_path)
+    array = forgery.array("PackedModel", attribute)
+    changed = {
+        "dtype": array.astype(np.float32),
+        "shorter": array[:-1],
+        "axis": array[..., None],
+        "empty": array[:0],
+    }
+    forgery.put("PackedModel", attribute, changed[change])
+    with pytest.raises(ModelFileError, match=r"is inconsistent|contradicts itself"):
+        forgery.load()
+
+
+def test_the_nodes_of_a_packed_model_cannot_claim_much_memory(packed, tmp_path):
+    """Of a file with few bytes for each cut and many columns."""
+    forgery = Forgery(packed, tmp_path)
+    body = sum(map(len, forgery.chunks))
+    n_columns = 16
+    while True:
+        n_columns *= 2
+        forgery.put("PackedModel", "X", np.zeros((20, n_columns)))
+        n_bytes = 16 * n_columns * forgery.array("PackedModel", "dim").size
+        if n_bytes > 2 * 512 * body:
+            break
+    with pytest.raises(ModelFileError, match="claims far more memory"):
+        forgery.load()
 
 
 def record(model, part):
@@ -279,7 +352,7 @@ FORGED_HEADERS = {
     "unhashable dtype": (_set("arrays", 0, 0, []), "contradicts itself"),
     "order": (_set("arrays", 0, 2, "K"), "unknown dtype .* or order"),
     "packed text": (_set("arrays", 0, 3, "<U1"), "has the numbers"),
-    "packed numbers": (_set("arrays", 0, 3, "<f4"), "has the numbers"),
+    "packed numbers": (_set("arrays", 0, 3, "<f2"), "has the numbers"),
     "base": (_base("<i4", 2**31), "too large"),
     "base of floats": (_base("<f8", 1), "has the numbers"),
     "small base": (_base("<i4", -(2**31) - 1), "contradicts itself"),

@@ -1,4 +1,4 @@
-"""Sums over pairs of rows of the distances between them, column by column."""
+"""Distances between pairs of rows in single precision, and sums over them by column."""
 
 import numpy as np
 
@@ -14,6 +14,18 @@ def city_block(A, B, out):
             total = np.float32(0.0)
             for d in range(n_columns):
                 total += abs(A[i, d] - B[j, d])
+            out[i, j] = total
+
+
+@kernel(fastmath=True)
+def squared_distances(A, B, out):
+    """Write the squared distances between rows of A (n, D) and B (m, D) to ``out`` (n, m)."""
+    n_columns = A.shape[1]
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            total = np.float32(0.0)
+            for d in range(n_columns):
+                total += (A[i, d] - B[j, d]) * (A[i, d] - B[j, d])
             out[i, j] = total
 
 

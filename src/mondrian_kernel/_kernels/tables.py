@@ -37,6 +37,10 @@ class NodeTable(NamedTuple):
     count: IntArray  # type: ignore[assignment]  # it hides tuple.count
 
 
+# What a step down a tree needs, in one place of memory. A node that is not cut leads to itself.
+STEP = np.dtype([("loc", "f8"), ("left", "i4"), ("right", "i4"), ("dim", "i4")], align=True)
+
+
 class Clocks(NamedTuple):
     """Leaves whose clocks still run, one entry a leaf.
 

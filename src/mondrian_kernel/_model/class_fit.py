@@ -103,7 +103,7 @@ def fit_classes(
         alpha=float(1.0 / v.sum()),
         seed=seed,
         signal=np.empty(0),
-        rows=TrainingRows(leaf, Y, s),
+        rows=TrainingRows(leaf, Y, s, T),
         trend=trends[0],
         link=link,
         calibration=own,

@@ -188,10 +188,10 @@ def _deviation(rows: FloatArray, sample_weight: FloatArray | None) -> FloatArray
     return deviation
 
 
-def rounded(scale: FloatArray) -> FloatArray:
-    """Round to 32 bits, so that the order in which deviations were summed up does not show."""
-    mantissa, exponent = np.frexp(scale)
-    out: FloatArray = np.ldexp(np.rint(mantissa * 2.0**32) * 2.0**-32, exponent)
+def rounded(values: FloatArray, bits: int = 32) -> FloatArray:
+    """Round to some bits, so that the order in which numbers were summed up does not show."""
+    mantissa, exponent = np.frexp(values)
+    out: FloatArray = np.ldexp(np.rint(mantissa * 2.0**bits) * 2.0**-bits, exponent)
     return out
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._model.columns import Columns
@@ -14,6 +17,9 @@ from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
+
+if typing.TYPE_CHECKING:
+    from mondrian_kernel._model.packed import PackedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +34,14 @@ class TrainingRows:
         Targets.
     weight : ndarray of shape (N,)
         Sample weights, positive.
+    X : ndarray of shape (N, D) or None
+        The rows themselves, where they are kept.
     """
 
     leaf: IntArray
     Y: FloatArray
     weight: FloatArray
+    X: FloatArray | None = None
 
     def check(self, trees: Trees, n_outputs: int) -> None:
         """Raise ValueError unless these can be rows of ``trees``."""
@@ -50,6 +59,8 @@ class TrainingRows:
             raise ValueError("The weights of the rows are not positive numbers.")
         if not np.isfinite(self.Y).all():
             raise ValueError("A target is not a finite number.")
+        if self.X is not None and self.X.shape != (n_rows, trees.n_dims):
+            raise ValueError(f"X of the rows has shape {self.X.shape}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +183,7 @@ class FittedModel:
         """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""
         from mondrian_kernel._kernels.scores import level_scores
 
-        levels, arrays = self.levels, tuple(self.trees.nodes)
+        levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
         W = np.ascontiguousarray(W)
         out = np.zeros((rows.shape[0], W.shape[1] + 1))
 
@@ -180,6 +191,7 @@ class FittedModel:
             level_scores(
                 rows[begin:end],
                 arrays,
+                steps,
                 levels.lifetimes,
                 levels.column,
                 levels.offset,
@@ -191,10 +203,24 @@ class FittedModel:
         in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * levels.n_trees)
         return out
 
+    @cached_property
+    def _steps(self) -> NDArray[np.void]:
+        return self.trees.steps(float(self.levels.lifetimes[-1]))
+
     def features(self, X: FloatArray, n_jobs: int | None) -> sparse.csr_matrix:
         """Sparse features Φ of rows as they come, (n, F)."""
         node, log_stay = self.trees.walk_through(self.columns(X), self.levels.lifetimes, n_jobs)
         return self.levels.features(node, log_stay)
+
+    def packed(self, most: int) -> PackedModel | FittedModel:
+        """Return what the model follows from, for files, or else the model.
+
+        It is not packed if its nodes had more than ``most`` bytes for each byte of half its cuts.
+        """
+        from mondrian_kernel._model.packed import pack
+
+        packed = pack(self)
+        return self if packed is None or packed.n_bytes > most * packed.loc.nbytes else packed
 
     def check(self) -> None:
         """Raise ValueError unless all arrays fit together."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._linear.levels import LevelOperator
-from mondrian_kernel._model.columns import Metric
+from mondrian_kernel._model.columns import Metric, rounded
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.levels_fit import (
@@ -33,13 +33,13 @@ from mondrian_kernel._settings import (
     LEVEL_ROWS,
     LEVEL_ROWS_SHARE,
     LEVEL_TREES,
-    LEVEL_TREES_LEAST,
-    LEVEL_TREES_MOST,
     METRIC_NOISE,
     METRIC_POWERS,
     METRIC_ROWS,
     METRIC_TREES,
+    MODEL_TREES,
     PILOT_TREES,
+    SINGLE_BITS,
 )
 from mondrian_kernel._trees.checks import check_budget, check_ranges
 from mondrian_kernel._trees.growth import Growth
@@ -147,20 +147,20 @@ def fit_kernel(
 
     def without(fold: int) -> FittedModel:
         own = duals[:, fold * K : (fold + 1) * K]
-        weights = std * cell_weights(operator, levels, v, own)
+        weights = cell_weights(operator, levels, v, own, std)
         trend = trends[1 + fold].rescaled(std, mean)
         return replace(model, cell_weights=weights, trend=trend, rows=None)
 
     model = FittedModel(
         trees=trees,
         levels=levels,
-        cell_weights=std * cell_weights(operator, levels, v, dual),
+        cell_weights=cell_weights(operator, levels, v, dual, std),
         intercept=np.zeros(Y.shape[1]),
         columns=metric.columns,
         alpha=float(1.0 / v.sum()),
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
-        rows=TrainingRows(leaf, std * rest, s),
+        rows=TrainingRows(leaf, std * rest, s, T),
         trend=trends[0].rescaled(std, mean),
     )
     return KernelFit(model, operator, folds, std * predictions + mean, without)
@@ -241,19 +241,26 @@ def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
     errors = Y[fit.rows] - fit.predictions
     operator, levels = fit.operator.take(fit.rows), fit.model.levels
     weight, seed = fit.operator.sample_weight, fit.model.seed
-    return replace(fit.model, spread=fit_spread(operator, levels, errors, Y, weight, seed))
+    spread = fit_spread(operator, levels, errors, Y, weight, seed)
+    weights = rounded(spread.cell_weights, SINGLE_BITS)
+    return replace(fit.model, spread=replace(spread, cell_weights=weights))
 
 
 def cell_weights(
-    operator: LevelOperator, levels: Levels, v: FloatArray, dual: FloatArray
+    operator: LevelOperator,
+    levels: Levels,
+    v: FloatArray,
+    dual: FloatArray,
+    unit: FloatArray | float = 1.0,
 ) -> FloatArray:
     r"""Return weights of the cells for the features of ``levels``, of values √(w_l / M).
 
-    Predictions are :math:`\sum_l v_l \Phi_l \Phi_l^\top a` for coefficients a of the rows.
+    Predictions are :math:`u \sum_l v_l \Phi_l \Phi_l^\top a` for coefficients a of the rows, which
+    have been solved in single precision. So the weights are rounded to it: files are smaller.
     """
     sums = operator.with_weights(np.ones(v.size)).scatter(dual)
-    out: FloatArray = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None] * sums
-    return out
+    each = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None]
+    return rounded(unit * each * sums, SINGLE_BITS)
 
 
 def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
@@ -275,7 +282,7 @@ def plan_trees(
     n_rows, n_columns = rows.shape
     n_trees = n_estimators
     if isinstance(n_trees, str):
-        n_trees = int(np.clip(LEVEL_PAIRS / n_rows, LEVEL_TREES_LEAST, LEVEL_TREES_MOST))
+        n_trees = int(np.clip(LEVEL_PAIRS / n_rows, *MODEL_TREES))
     check_budget(max_cells, n_trees)
     most = max(LEVEL_CELLS, LEVEL_CELLS_LARGE * n_rows)
     cells = min(LEVEL_CELLS_SHARE * n_rows, most)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._kernels.tables import NodeTable
+from mondrian_kernel._kernels.tables import STEP, NodeTable
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -97,6 +97,16 @@ class Trees:
         stack = np.empty((self.time.size + 1, 2), np.int32)
         label_cells(self.root, self.left, self.right, self.time, lifetime, column, per_tree, stack)
         return Cells(column, per_tree)
+
+    def steps(self, lifetime: float) -> NDArray[np.void]:
+        """Return the ``STEP`` records of walks down the trees as they are at a lifetime."""
+        is_cut = (self.time <= lifetime) & np.isfinite(self.time)
+        own = np.arange(self.time.size)
+        steps = np.empty(self.time.size, STEP)
+        steps["loc"], steps["dim"] = self.loc, np.where(is_cut, self.dim, 0)
+        steps["left"] = np.where(is_cut, self.left, own)
+        steps["right"] = np.where(is_cut, self.right, own)
+        return steps
 
     def top_nodes(self, column: IntArray) -> NDArray[np.bool_]:
         """Mark the nodes that are cells, not parts of one: one node for every cell.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE, FILE_LEVEL
 from mondrian_kernel.persistence.file_writing import PathLike
 
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
@@ -137,6 +137,7 @@ class StoredArray(NamedTuple):
         is_smaller = self.packed in _WHOLE and self.numbers.str in _WHOLE
         is_smaller = is_smaller and np.dtype(self.packed).kind == "u"
         is_smaller = is_smaller and np.dtype(self.packed).itemsize < self.numbers.itemsize
+        is_smaller = is_smaller or (self.packed, self.numbers.str, self.base) == ("<f4", "<f8", 0)
         if not is_smaller and (self.packed, self.base) != (self.numbers.str, 0):
             raise ModelFileError(f"An array of dtype {dtype} has the numbers {self.packed!r}.")
 
@@ -160,8 +161,9 @@ def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
 def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, bytes]:
     """Return an array beside others as the header has it, and its bytes.
 
-    Whole numbers are stored less their minimum, in the smallest type. An array that would be too
-    small for :func:`stored_arrays` is not compressed.
+    Whole numbers are stored less their minimum, in the smallest type, and numbers that single
+    precision holds in that. An array that would be too small for :func:`stored_arrays` is not
+    compressed.
     """
     value = value.astype(value.dtype.newbyteorder("<"), copy=False)
     if value.dtype.str not in _DTYPES and not (value.dtype.kind == "U" and value.dtype.itemsize):
@@ -176,6 +178,11 @@ def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, 
         smallest = np.min_scalar_type(int(flat.max()) - int(low)).newbyteorder("<")
         if smallest.itemsize < flat.dtype.itemsize:
             flat, base = (flat - low).astype(smallest), int(low)
+    if flat.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            single = flat.astype("<f4")
+        if np.array_equal(single, flat):
+            flat = single
     for level in (FILE_LEVEL, 0):
         chunk = zlib.compress(flat.data, level)
         shape = list(value.shape)
@@ -196,7 +203,9 @@ def restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
     if stored.dtype == "|b1" and raw.strip(b"\0\1"):
         raise ModelFileError("An array of truth values holds others than 0 and 1.")
     flat: NDArray[Any] = np.frombuffer(raw, packed, n)
-    if packed != numbers:
+    if packed.kind == "f" and packed != numbers:
+        flat = flat.astype(numbers)
+    elif packed != numbers:
         if stored.base + int(flat.max()) > np.iinfo(numbers).max:
             raise ModelFileError(f"Numbers of an array are too large for its dtype {numbers}.")
         flat = flat.astype(numbers)

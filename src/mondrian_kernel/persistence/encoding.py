@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from mondrian_kernel._settings import FILE_UNPACKED
 from mondrian_kernel.persistence.container import (
     ModelFileError,
     StoredArray,
@@ -44,6 +45,7 @@ CLASSES = {
     "MondrianForestRegressor": "forest",
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
+    "PackedModel": "_model.packed",
     "RidgeRows": "_path.result",
     "SgdWeights": "_path.result",
     "Spread": "_model.spread",
@@ -122,6 +124,9 @@ class Encoder:
         if cls.__module__ != f"mondrian_kernel.{CLASSES.get(cls.__name__)}":
             raise cannot_save(where, f"a value of type {cls.__module__}.{cls.__name__}")
         _check(value)
+        if hasattr(value, "packed"):
+            value = value.packed(FILE_UNPACKED)
+            cls = type(value)
         state = _state(value)
         code = {name: self.encode(v, f"{cls.__name__}.{name}") for name, v in state.items()}
         self.objects.append([cls.__name__, code])
@@ -205,6 +210,8 @@ class Decoder:
         state = {attribute: self._decode(value) for attribute, value in code.items()}
         if not hasattr(cls, "__setstate__"):  # a dataclass
             value = cls(**state)
+            if hasattr(value, "unpacked"):
+                value = self._unpacked(value)
         else:
             value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
             value.__setstate__(state)
@@ -212,6 +219,15 @@ class Decoder:
                 raise ModelFileError(f"A {name} lacks, or must not have, some attributes.")
         _check(value)
         return value
+
+    def _unpacked(self, packed: Any) -> Any:
+        _check(packed)
+        if packed.n_bytes > FILE_UNPACKED * sum(map(len, self._chunks)):
+            raise ModelFileError("Its model claims far more memory than the file has bytes.")
+        try:
+            return packed.unpacked()
+        except ValueError as error:
+            raise ModelFileError(f"Its model is inconsistent: {error}") from error
 
 
 def _state(value: Any) -> dict[str, Any]:

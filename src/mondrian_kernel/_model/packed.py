@@ -1,0 +1,176 @@
+"""A fitted model in the few numbers that all others follow from, for files.
+
+A node's box is that of its rows, and cells follow from the cuts. So a file holds the rows, the leaf
+of each row in each tree, and for each node only its cut. It is some ten times smaller than the
+arrays that predictions need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel._model.fitted import FittedModel, TrainingRows
+from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._typing import FloatArray, IntArray
+
+_FOLLOWS = ("trees", "levels", "rows")
+
+
+@dataclass(frozen=True, eq=False)
+class PackedModel:
+    """What a :class:`FittedModel` follows from.
+
+    Attributes
+    ----------
+    lifetime : float
+        Lifetime of the trees.
+    n_nodes : ndarray of shape (M,), int64
+        Number of nodes of each tree.
+    dim : ndarray of shape (n,), int32
+        Column of the cut of each node, -1 for a leaf. A node comes before all nodes on its left,
+        and these before those on its right.
+    loc, time : ndarrays of shape (n_cuts,)
+        Places and times of the cuts.
+    leaf : ndarray of shape (N, M), int32
+        Leaf of each row in each tree, counted from the first node of the tree.
+    X, Y, weight : ndarrays of shape (N, D), (N, K) and (N,)
+        Rows as the trees see them, their targets and weights.
+    level_lifetimes, level_weights : ndarrays of shape (L,)
+        Lifetimes of the levels, and their weights.
+    others : dict
+        The other attributes of the model, by name.
+    """
+
+    lifetime: float
+    n_nodes: NDArray[np.int64]
+    dim: IntArray
+    loc: FloatArray
+    time: FloatArray
+    leaf: IntArray
+    X: FloatArray
+    Y: FloatArray
+    weight: FloatArray
+    level_lifetimes: FloatArray
+    level_weights: FloatArray
+    others: dict[str, Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the arrays of the nodes, once they are unpacked."""
+        each = 16 * self.X.shape[1] + 44 + 4 * self.level_lifetimes.size
+        return int(self.dim.size * each)
+
+    def unpacked(self) -> FittedModel:
+        """Return the model; raise ValueError where the arrays are not those of one."""
+        self.check()
+        root = (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
+        tree = np.repeat(np.arange(self.n_nodes.size, dtype=np.int32), self.n_nodes)
+        parent, left, right = self._links(tree)
+        leaf = (self.leaf + root).astype(np.int32)
+        lower, upper, count = self._boxes(parent, left, right, leaf)
+        is_cut = self.dim >= 0
+        loc, time = np.full(self.dim.size, np.inf), np.full(self.dim.size, np.inf)
+        loc[is_cut], time[is_cut] = self.loc, self.time
+        nodes = root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
+        trees = Trees(self.lifetime, *nodes)
+        levels = Levels.of(trees, self.level_lifetimes, self.level_weights)
+        rows = TrainingRows(leaf, self.Y, self.weight, self.X)
+        return FittedModel(trees=trees, levels=levels, rows=rows, **self.others)
+
+    def check(self) -> None:
+        """Raise ValueError unless the arrays are those of trees with rows in every leaf."""
+        (n_rows, n_trees), n, is_cut = self.leaf.shape, self.dim.size, self.dim >= 0
+        if self.X.ndim != 2 or self.X.shape[0] != n_rows or not n_rows or not n_trees:
+            raise ValueError(f"{n_rows} rows have leaves, but X has the shape {self.X.shape}.")
+        if self.n_nodes.shape != (n_trees,) or self.n_nodes.sum() != n or (self.n_nodes < 1).any():
+            raise ValueError("The numbers of nodes are not those of the trees.")
+        if self.loc.shape != (is_cut.sum(),) or self.time.shape != self.loc.shape:
+            raise ValueError("There are other cuts than nodes that are cut.")
+        if set(self.others) != {field.name for field in fields(FittedModel)} - {*_FOLLOWS}:
+            raise ValueError("The other attributes are not those of a model.")
+        open_after = np.cumsum(np.where(is_cut, 1, -1))  # falls by one from tree to tree
+        last = np.cumsum(self.n_nodes) - 1
+        before = np.repeat(np.arange(n_trees), self.n_nodes)
+        is_last = np.zeros(n, bool)
+        is_last[last] = True
+        if ((open_after + before < 0) != is_last).any():
+            raise ValueError("The nodes are not those of trees.")
+        if (self.leaf < 0).any() or (self.leaf >= self.n_nodes).any():
+            raise ValueError("The leaf of a row is not a node of its tree.")
+        held = np.zeros(n, bool)
+        held[(self.leaf + (last + 1 - self.n_nodes)).ravel()] = True
+        if (held != ~is_cut).any():
+            raise ValueError("A leaf without rows, or rows in a node that is cut.")
+
+    def _links(self, tree: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return the parent, left and right node of each node, -1 where there is none."""
+        n, cut = self.dim.size, np.flatnonzero(self.dim >= 0)
+        left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
+        # Subtrees that are still open before a node: as many again when the right node comes.
+        is_open = np.cumsum(np.where(self.dim >= 0, 1, -1))
+        is_open = np.concatenate([[0], is_open[:-1]]) + tree
+        order = np.lexsort([is_open, tree])
+        after = np.empty(n, np.int32)
+        after[order[:-1]] = order[1:]
+        left[cut], right[cut] = cut + 1, after[cut]
+        parent[left[cut]] = parent[right[cut]] = cut
+        return parent, left, right
+
+    def _boxes(
+        self, parent: IntArray, left: IntArray, right: IntArray, leaf: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return the ends of the boxes of the nodes, and the numbers of their rows."""
+        n, n_columns = self.dim.size, self.X.shape[1]
+        lower, upper = np.empty((n, n_columns)), np.empty((n, n_columns))
+        count = np.zeros(n, np.int32)
+        for own in leaf.T:
+            order = np.argsort(own, kind="stable")
+            node, first, number = np.unique(own[order], return_index=True, return_counts=True)
+            lower[node] = np.minimum.reduceat(self.X[order], first, axis=0)
+            upper[node] = np.maximum.reduceat(self.X[order], first, axis=0)
+            count[node] = number
+        generations = [np.flatnonzero(parent < 0)]
+        while generations[-1].size:
+            cut = generations[-1][self.dim[generations[-1]] >= 0]
+            generations.append(np.concatenate([left[cut], right[cut]]))
+        for generation in generations[::-1]:
+            cut = generation[self.dim[generation] >= 0]
+            a, b = left[cut], right[cut]
+            lower[cut] = np.minimum(lower[a], lower[b])
+            upper[cut] = np.maximum(upper[a], upper[b])
+            count[cut] = count[a] + count[b]
+        return lower, upper, count
+
+
+def pack(model: FittedModel) -> PackedModel | None:
+    """Return what a model follows from; None where it does not follow, as from trees of streams."""
+    rows, trees, levels = model.rows, model.trees, model.levels
+    if rows is None or rows.X is None:
+        return None
+    is_cut = trees.left >= 0
+    packed = PackedModel(
+        lifetime=trees.lifetime,
+        n_nodes=np.bincount(trees.tree, minlength=trees.n_trees),
+        dim=trees.dim,
+        loc=trees.loc[is_cut],
+        time=trees.time[is_cut],
+        leaf=rows.leaf - trees.root,
+        X=rows.X,
+        Y=rows.Y,
+        weight=rows.weight,
+        level_lifetimes=levels.lifetimes,
+        level_weights=levels.weights,
+        others={f.name: getattr(model, f.name) for f in fields(model) if f.name not in _FOLLOWS},
+    )
+    try:
+        again = packed.unpacked()
+    except ValueError:
+        return None
+    pairs = zip(again.trees.nodes._asdict().values(), trees.nodes._asdict().values(), strict=True)
+    same = all(np.array_equal(a, b) for a, b in pairs)
+    return packed if same and np.array_equal(again.levels.column, levels.column) else None
