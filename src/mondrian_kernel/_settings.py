@@ -177,7 +177,9 @@ MIXTURE_BYTES = 1e9  # of the factors that a mixture keeps
 # of rows: nycflights_delay, 200 000 rows, error 0.752 with 600 rows a step, 0.743 with 2000.
 COLUMN_ROWS, COLUMN_MANY_ROWS = (600, 2000), 20_000
 COLUMN_PAIRS = 2e7  # rows² · columns of a step; bounds the rows where there are many columns
-COLUMN_STEPS = 60  # steps of descent; 40 to 80 gave the same errors
+# Steps of descent, fewest and most. They grow as the rows of a step do. 40 to 80 gave the same
+# errors on small sets; nycflights_delay, 200 000 rows: 0.724 with 60 and 0.700 with 140.
+COLUMN_STEPS = (60, 140)
 COLUMN_RATE = 0.15  # change of a logarithm in a step
 COLUMN_WIDTHS = (0.25, 1.0, 4.0)  # lifetimes of the kernel, relative; each 4 times the one before
 # Standard deviation of log-relevances before any row is seen. 0.35, 0.7 and 1 were tried:
@@ -197,8 +199,9 @@ LEAST_ERROR = 1e-6  # share of the variance of y below which errors count as non
 # apart, so that rows held out meet their copies as new rows do (wine_quality 0.669, joined 0.689).
 JOINED_ROWS = 1000
 
-# Relevances are raised to one of these powers, by the error of a few trees on all rows.
-METRIC_POWERS = (0.4, 0.7, 1.0)
+# Relevances are raised to one of these powers, by the error of a few trees on all rows. The last
+# one is for more than COLUMN_MANY_ROWS rows; with 8000 rows none of six sets took it.
+METRIC_POWERS = (0.4, 0.7, 1.0, 1.5)
 METRIC_TREES, METRIC_ROWS = 30, 30_000  # trees, and most rows for it
 METRIC_NOISE = (-3.0, -1.0, 1.0)  # logarithms of the weight of each level
 
@@ -249,6 +252,7 @@ LEVEL_BYTES = 6e8  # of the trees of a fit; bounds the cells where there are man
 # rows; with 12 000 to 20 000 rows by 1.9 % in the mean of six (kin40k 4.6 %, elevators 0.5 %). Five
 # lifetimes instead of three do not make up for it. 300 trees: errors 0.2 % lower.
 LEVEL_PAIRS = 4_000_000
+LEVEL_PAIRS_MOST = 400_000_000  # some 10 bytes each: 40 trees of ten million rows
 MODEL_TREES = (100, 200)
 SINGLE_BITS = 24  # of the weights of cells: single precision
 

@@ -129,9 +129,9 @@ def test_nothing_to_learn():
         )
 
 
-def test_shrunk_makes_columns_alike():
+def test_a_power_below_one_makes_columns_alike():
     found = learn_columns(X, Y, None, 0, scale=ONES)
-    half = found.shrunk(0.5)
+    half = found.raised(0.5)
     ratio = half.columns.relevance / np.sqrt(found.columns.relevance)
     assert_allclose(ratio, ratio[0], rtol=1e-2)  # three digits are kept
     assert_allclose(

@@ -115,10 +115,10 @@ class Metric(NamedTuple):
     lifetimes: FloatArray
     shares: FloatArray
 
-    def shrunk(self, power: float) -> Metric:
-        """Return the metric with relevances raised to a power below 1: columns more alike."""
+    def raised(self, power: float) -> Metric:
+        """Return the metric with relevances raised to a power; below 1 columns are more alike."""
         columns = self.columns
-        relevance = columns.relevance**power
+        relevance = np.maximum(columns.relevance**power, COLUMN_LEAST_RELEVANCE)
         relevance = _significant(relevance / relevance.mean())
         factor = relevance / columns.relevance
         changed = replace(
@@ -227,7 +227,6 @@ def learn_columns(
     scale: FloatArray,
     group: NDArray[np.intp] | None = None,
     ranked: NDArray[np.bool_] | None = None,
-    steps: int = COLUMN_STEPS,
 ) -> Metric:
     r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
 
@@ -256,8 +255,6 @@ def learn_columns(
         Number of the group of each column; a group has one relevance. None: each its own.
     ranked : ndarray of bool, of shape (D,) or None
         Which columns may use ranks; None: all.
-    steps : int
-        Number of steps.
 
     Returns
     -------
@@ -285,7 +282,7 @@ def learn_columns(
     knots, ranks = rank_table(rows, weight)
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed)
-    theta = search.descend(search.start(), steps)
+    theta = search.descend(search.start())
     r, m, v = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
     relevance = np.maximum(relevance / relevance.mean(), COLUMN_LEAST_RELEVANCE)
@@ -326,12 +323,13 @@ class _Search:
         self.group, self.n_groups = group, int(group.max()) + 1
         self.rng = np.random.default_rng(seed)
         many = max(1.0, n_rows / COLUMN_MANY_ROWS)  # the work may grow as the rows do
+        self.steps = int(min(COLUMN_STEPS[0] * np.sqrt(many), COLUMN_STEPS[1]))
         most = min(COLUMN_ROWS[0] * np.sqrt(many), COLUMN_ROWS[1])
         most = int(min(most, np.sqrt(many * COLUMN_PAIRS / n_columns)))
         self.n_out = max(1, min(n_rows // 3, most))
         self.n_fit = min(n_rows - self.n_out, most)
         # Rows that the steps will draw; more are never looked at.
-        needed = COLUMN_STEPS * (self.n_out + self.n_fit)
+        needed = self.steps * (self.n_out + self.n_fit)
         some = np.sort(self.rng.permutation(n_rows)[:needed]) if needed < n_rows else slice(None)
         rows = rows[some]
         # Only differences matter; a large mean would cost the few digits of single precision.
@@ -377,13 +375,13 @@ class _Search:
         values = [self.slope(point, *parts)[0] for point in points]
         return points[int(np.argmin(values))]
 
-    def descend(self, theta: FloatArray, steps: int) -> FloatArray:
+    def descend(self, theta: FloatArray) -> FloatArray:
         """Take steps (Adam) with a falling rate; return the mean of the last third.
 
         All relevances share one unit of the steps, and so do all rank shares and all widths: with
         a unit of its own a column whose slope is only noise would move as far as any other.
         """
-        mean, square, last = np.zeros_like(theta), np.zeros_like(theta), [theta]
+        mean, square, last, steps = np.zeros_like(theta), np.zeros_like(theta), [theta], self.steps
         kinds = np.split(np.arange(theta.size), [self.n_groups, 2 * self.n_groups])
         for step, (fitted, out) in zip(range(steps), self.draws(), strict=False):
             _, gradient = self.slope(theta, fitted, out)

@@ -22,6 +22,7 @@ from mondrian_kernel._model.spread import fit_spread, unknown_spread
 from mondrian_kernel._model.trend import fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
+    COLUMN_MANY_ROWS,
     LEVEL_BYTES,
     LEVEL_CELLS,
     LEVEL_CELLS_LARGE,
@@ -29,6 +30,7 @@ from mondrian_kernel._settings import (
     LEVEL_COUNT,
     LEVEL_OUTPUTS,
     LEVEL_PAIRS,
+    LEVEL_PAIRS_MOST,
     LEVEL_RATIO,
     LEVEL_ROWS,
     LEVEL_ROWS_SHARE,
@@ -191,7 +193,7 @@ def choose_metric(
     seed: int,
     n_jobs: int | None,
 ) -> tuple[Metric, list[FloatArray]]:
-    """Return the metric, or one with columns more alike, whichever has the lower error.
+    """Return the metric, or one with columns more or less alike, by the least error.
 
     Relevances are learnt from small samples. Where rows are many, columns matter that a small
     sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
@@ -200,6 +202,7 @@ def choose_metric(
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
         return metric, [np.ones(rows.shape[1])]
+    powers = METRIC_POWERS if rows.shape[0] > COLUMN_MANY_ROWS else METRIC_POWERS[:-1]
     if rows.shape[0] > METRIC_ROWS:
         some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
         rows, Y, weight = rows[some], Y[some], weight[some]
@@ -214,7 +217,7 @@ def choose_metric(
         rest -= folds.take_held_out(by_fold)[..., None]
         return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
 
-    metrics = [metric.shrunk(power) for power in METRIC_POWERS]
+    metrics = [metric.raised(power) for power in powers]
     best = min(metrics, key=error)
     return best, [each.columns.relevance / best.columns.relevance for each in metrics]
 
@@ -283,6 +286,7 @@ def plan_trees(
     n_trees = n_estimators
     if isinstance(n_trees, str):
         n_trees = int(np.clip(LEVEL_PAIRS / n_rows, *MODEL_TREES))
+        n_trees = max(1, min(n_trees, LEVEL_PAIRS_MOST // n_rows))
     check_budget(max_cells, n_trees)
     most = max(LEVEL_CELLS, LEVEL_CELLS_LARGE * n_rows)
     cells = min(LEVEL_CELLS_SHARE * n_rows, most)
