@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +164,9 @@ class Trend:
             raise ValueError("The kernel of the trend has an impossible width.")
 
 
-def _distances(A: NDArray[Any], B: NDArray[Any], kind: str) -> NDArray[Any]:
+def _distances(
+    A: NDArray[Any], B: NDArray[Any], kind: Literal["cityblock", "sqeuclidean"]
+) -> NDArray[Any]:
     """Return distances between rows of A and of B, in their type.
 
     Those of a row do not depend on the rows beside it, as they might by a matrix product.
