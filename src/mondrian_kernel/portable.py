@@ -145,6 +145,8 @@ def _trend(trend: Any, rows: Floats) -> Any:
     else:
         r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
         kernel = (1.0 + r) * np.exp(-r)
+    if trend["linear"]:
+        kernel = np.hstack([kernel, trend["linear"] * seen])
     return np.clip(kernel @ trend["coef"] + trend["intercept"], trend["low"], trend["high"])
 
 

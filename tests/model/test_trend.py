@@ -62,6 +62,28 @@ def test_ridge_on_all_rows_is_kernel_ridge(smooth, fold):
     assert_allclose(found(NEW), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("smooth", [True, False])
+def test_a_linear_part_adds_a_linear_kernel(smooth):
+    """With all rows as landmarks the kernel is k(x, z) + γ² xᵀz, with a free intercept."""
+    kernel = replace(blank(smooth), linear=0.7, coef=np.zeros((203, 2)))
+    found = _Ridge(kernel, X, Y, np.ones(200), draw_folds(200, 0)).trend(0.3)
+    G = kernel.kernel(X) + 1e-6 * np.eye(200) + 0.49 * X @ X.T
+    saddle = np.block([[G + 0.3 * np.eye(200), np.ones((200, 1))], [np.ones((1, 200)), 0.0]])
+    dual = np.linalg.solve(saddle, np.vstack([Y, np.zeros((1, 2))]))
+    expected = (kernel.kernel(NEW) + 0.49 * NEW @ X.T) @ dual[:-1] + dual[-1]
+    assert_allclose(found(NEW), expected, atol=1e-4)
+
+
+def test_the_data_choose_a_linear_part():
+    folds, weight = draw_folds(200, 0), np.ones(200)
+    noise = 0.3 * np.random.default_rng(1).normal(size=(200, 1))
+    linear = X @ [[1.0], [-2.0], [0.5]] + noise
+    bumps = np.sin(4.0 * X[:, :1]) + noise
+    chosen = [fit_trend(X, y, weight, folds, METRIC, [ONE], 0)[0][0] for y in (linear, bumps)]
+    assert chosen[0].linear > 0.0 == chosen[1].linear
+    assert chosen[0].coef.shape == (chosen[0].landmarks.shape[0] + 3, 1)
+
+
 def test_error_from_sums_is_the_error_of_predictions():
     folds = draw_folds(200, 0)
     fit = _Ridge(blank(True, X[:50]), X, Y, np.ones(200), folds)
@@ -126,7 +148,10 @@ def test_columns_as_alike_as_the_function_wants():
     assert_allclose(at_rows[:, 0], alone(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Trend) if field.name != "width"])
+ARRAYS = [field.name for field in fields(Trend) if field.name not in ("width", "linear")]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
 def test_impossible_trends_are_refused(name):
     (trend, *_), _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
     trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
@@ -135,5 +160,6 @@ def test_impossible_trends_are_refused(name):
     bad.flat[-1] = np.nan
     with pytest.raises(ValueError, match=name):
         replace(trend, **{name: bad}).check(3, 2)
-    with pytest.raises(ValueError, match="width"):
-        replace(trend, width=0.0).check(3, 2)
+    for wrong in ({"width": 0.0}, {"linear": -1.0}, {"linear": np.nan}):
+        with pytest.raises(ValueError, match=r"width|coef"):
+            replace(trend, **wrong).check(3, 2)

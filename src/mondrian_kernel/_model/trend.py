@@ -3,7 +3,7 @@ r"""The smooth part of a model: kernel ridge regression on landmarks.
 Wide kernels have few large eigenvalues, so some hundred landmarks z carry them exactly, and few
 trees would carry them with noise. Narrow kernels are the other way round. So a model is a trend,
 
-.. math:: g(x) = b + \sum_z c_z \, k(x, z),
+.. math:: g(x) = b + \sum_z c_z \, k(x, z) + \gamma \, x^\top \beta,
 
 and Mondrian trees for what is left of y. With no more rows than landmarks the trend is exact kernel
 ridge regression.
@@ -32,6 +32,8 @@ from mondrian_kernel._settings import (
     TREND_FINALISTS,
     TREND_FOLDS,
     TREND_LANDMARKS,
+    TREND_LINEAR,
+    TREND_LINEAR_GAIN,
     TREND_MARGIN,
     TREND_ROWS,
     TREND_SAMPLE_LANDMARKS,
@@ -60,8 +62,8 @@ class Trend:
         Factors of the columns.
     landmarks : ndarray of shape (m, D)
         Landmarks z, as :meth:`seen` returns them.
-    coef : ndarray of shape (m, K)
-        Coefficients c.
+    coef : ndarray of shape (m, K) or (m + D, K)
+        Coefficients c and, with a linear part, β.
     intercept : ndarray of shape (K,)
         Intercept b.
     width : float
@@ -72,6 +74,8 @@ class Trend:
     low, high : ndarrays of shape (K,)
         Bounds of g: its range on the fitted rows, and a tenth of it beyond. A smooth function that
         was fitted closely may have any value where there are no rows.
+    linear : float
+        Unit γ of the linear part; 0 without one.
     """
 
     ends: FloatArray
@@ -84,6 +88,7 @@ class Trend:
     shares: FloatArray
     low: FloatArray
     high: FloatArray
+    linear: float = 0.0
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return the trend of rows (n, D), of shape (n, K)."""
@@ -128,12 +133,17 @@ class Trend:
         return K
 
     def at(self, rows: FloatArray) -> FloatArray:
-        """Return the kernel between rows as the trees see them and landmarks, in some digits."""
-        return self.kernel(self.seen(rows).astype(np.float32)).astype(np.float64)
+        """Return what the coefficients multiply: kernels of rows, and the rows if there is β.
+
+        Rows are those that the trees see. The kernels have the digits of single precision.
+        """
+        seen = self.seen(rows)
+        K = self.kernel(seen.astype(np.float32)).astype(np.float64)
+        return K if self.linear == 0.0 else np.hstack([K, self.linear * seen])
 
     def features(self, rows: FloatArray, L: FloatArray) -> NDArray[np.float32]:
-        """Return L⁻¹ k(x, Z) of rows, and last 1, (n, m + 1)."""
-        B = np.ones((rows.shape[0], self.landmarks.shape[0] + 1), np.float32)
+        """Return L⁻¹ k of rows, with k as of :meth:`at`, and last 1."""
+        B = np.ones((rows.shape[0], L.shape[0] + 1), np.float32)
         for begin in range(0, rows.shape[0], TREND_BLOCK):
             K = self.at(rows[begin : begin + TREND_BLOCK])
             half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
@@ -143,11 +153,12 @@ class Trend:
     def check(self, n_columns: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
+        n_coef = m if self.linear == 0.0 else m + n_columns
         wanted = {
             "ends": (2, n_columns),
             "factor": (n_columns,),
             "landmarks": (m, n_columns),
-            "coef": (m, n_outputs),
+            "coef": (n_coef, n_outputs),
             "intercept": (n_outputs,),
             "low": (n_outputs,),
             "high": (n_outputs,),
@@ -160,7 +171,9 @@ class Trend:
             values = getattr(self, name)
             if values.dtype != np.float64 or not np.isfinite(values).all():
                 raise ValueError(f"{name} of the trend is not finite, or of another type.")
-        if not (np.isfinite(self.width) and self.width > 0 and (self.lifetimes >= 0).all()):
+        widths = np.array([self.width, self.linear])
+        possible = np.isfinite(widths).all() and self.width > 0 and self.linear >= 0
+        if not possible or (self.lifetimes < 0).any():
             raise ValueError("The kernel of the trend has an impossible width.")
 
 
@@ -260,7 +273,8 @@ def choose_kernel(
 ) -> Trend:
     """Return the kernel with the least error on some rows.
 
-    All kernels are compared with few landmarks, and the best of them with more.
+    All kernels are compared with few landmarks, and the best of them with more. The best of these
+    is tried with a linear part.
     """
     folds = draw_folds(rows.shape[0], seed).first(TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
@@ -283,15 +297,22 @@ def choose_kernel(
     finalists = sorted(kernels, key=lambda kernel: error(kernel, TREND_ALPHAS[1::2]))
     more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
     finalists = [kernel.around(more) for kernel in finalists[:TREND_FINALISTS]]
-    return min(finalists, key=lambda kernel: error(kernel, TREND_ALPHAS[1:]))
+    errors = [error(kernel, TREND_ALPHAS[1:]) for kernel in finalists]
+    best = finalists[int(np.argmin(errors))]
+    size = float(np.mean(np.sum(best.landmarks**2, axis=1)))
+    if size == 0.0:
+        return best
+    linear = replace(best, linear=TREND_LINEAR / float(np.sqrt(size)))
+    gains = error(linear, TREND_ALPHAS[1:]) < (1.0 - TREND_LINEAR_GAIN) * min(errors)
+    return linear if gains else best
 
 
 def landmark_factor(kernel: Trend) -> FloatArray:
-    """Return L with L Lᵀ the kernel between landmarks."""
+    """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
     inner = kernel.kernel(kernel.landmarks)
     inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
     L: FloatArray = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
-    return L
+    return L if kernel.linear == 0.0 else linalg.block_diag(L, np.eye(kernel.landmarks.shape[1]))
 
 
 class _Ridge:
