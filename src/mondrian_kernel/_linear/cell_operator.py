@@ -108,7 +108,7 @@ class CellOperator(Operator):
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
-        from mondrian_kernel._kernels.cells import values_where_matched
+        from mondrian_kernel._kernels.dense import values_where_matched
 
         cells, n_new, n_trees = self.cells, Phi_new.shape[0], self.cells.shape[1]
         in_each_tree = bool(np.all(np.diff(Phi_new.indptr) == n_trees))  # not far from the data
@@ -127,7 +127,7 @@ class CellOperator(Operator):
 
     def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
         """Columns of S^½ Φ Φᵀ S^½, not centred, (N, len(some))."""
-        from mondrian_kernel._kernels.cells import matches_with
+        from mondrian_kernel._kernels.dense import matches_with
 
         cells, others = self.cells, self.cells[some]
         K, work = np.empty((self.n_rows, some.size)), some.size * cells.size / 16
@@ -142,7 +142,7 @@ class CellOperator(Operator):
 
     def kernel_matrix(self) -> FloatArray:
         """Return K (N, N)."""
-        from mondrian_kernel._kernels.cells import matches
+        from mondrian_kernel._kernels.dense import matches
 
         cells, n = self.cells, self.n_rows
         K = np.empty((n, n))

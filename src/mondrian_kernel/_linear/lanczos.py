@@ -76,7 +76,7 @@ def krylov(operator: Products, starts: FloatArray, alphas: FloatArray, tol: floa
     The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
     steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
     """
-    from mondrian_kernel._kernels.lanczos import lanczos_step, next_vectors
+    from mondrian_kernel._kernels.dense import lanczos_step, next_vectors
 
     KV: FloatArray = np.array(starts)
     V = np.zeros_like(KV)
@@ -173,7 +173,7 @@ def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
     is :math:`\ln S + T_{11} / S`. One integral serves every α, and :math:`s\, r(s)` is as smooth in
     :math:`\ln s` as a sum of logistic curves.
     """
-    from mondrian_kernel._kernels.lanczos import first_entries
+    from mondrian_kernel._kernels.dense import first_entries
 
     top = 1e8 * (np.abs(a).max() + 2.0 * b.max(initial=0.0) + alphas[-1])
     marks = np.log(np.append(alphas, top))

@@ -122,7 +122,7 @@ class Operator(Products, Protocol):
 
     def centred(self, V: FloatArray) -> FloatArray:
         """Apply H to the columns of V, in place."""
-        from mondrian_kernel._kernels.cells import centre
+        from mondrian_kernel._kernels.dense import centre
 
         if self.centre:
             centre(self.mean_direction, V)

@@ -22,9 +22,9 @@ _NO_CAP = 2**63 - 1
 
 @cache
 def _kernels() -> Any:
-    from mondrian_kernel._kernels import extend, refine
+    from mondrian_kernel._kernels import extend
 
-    return extend.extend, extend.undo, refine.refine, refine.unrefine
+    return extend.extend, extend.undo, extend.refine, extend.unrefine
 
 
 class OnlineTrees:
