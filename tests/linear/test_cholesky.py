@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import linalg
 
 import ridge_problem as brute
-from mondrian_kernel._linear.cholesky import dense_scores, spectra
-from mondrian_kernel._linear.scores import centred_targets
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores, spectra
 from ridge_problem import random_problem
 
 ALPHAS = np.array([1e-3, 0.1, 2.0])

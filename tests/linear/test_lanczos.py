@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel._linear.cholesky import centred_targets, weights
 from mondrian_kernel._linear.lanczos import krylov
-from mondrian_kernel._linear.scores import centred_targets, weights
 from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
 
 

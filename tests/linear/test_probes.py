@@ -9,8 +9,8 @@ from scipy.linalg import hadamard
 
 import ridge_problem
 from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel._linear.cholesky import centred_targets
 from mondrian_kernel._linear.lanczos import lanczos_scores
-from mondrian_kernel._linear.scores import centred_targets
 from ridge_problem import ALPHAS, LIFETIMES, dense, mondrian_problem, random_problem
 
 lanczos = partial(ridge_problem.lanczos, exact_rows=0)  # by random vectors though rows are few

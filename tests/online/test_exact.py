@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.cholesky import dense_scores
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores, signal_variance
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import solve
-from mondrian_kernel._linear.scores import centred_targets, signal_variance
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online import stream as stream_module

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.cholesky import dense_scores
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import PredictiveVariance, solve, standard_loo_errors
-from mondrian_kernel._linear.scores import centred_targets
 from mondrian_kernel._settings import EXACT_SIZE
 
 RNG = np.random.default_rng(0)

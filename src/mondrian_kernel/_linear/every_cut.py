@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
+from mondrian_kernel._linear.cholesky import evidences
 from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
-from mondrian_kernel._linear.scores import evidences
 from mondrian_kernel._settings import (
     CELLS_PER_CUT,
     CUT_BLOCK_LEAST,

@@ -17,9 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.cholesky import by_cholesky
+from mondrian_kernel._linear.cholesky import (
+    Scores,
+    by_cholesky,
+    exact_scores,
+    likelihoods,
+    loo_error,
+    train_error,
+)
 from mondrian_kernel._linear.operator import Operator, Products
-from mondrian_kernel._linear.scores import Scores, exact_scores, likelihoods, loo_error, train_error
 from mondrian_kernel._settings import (
     KRYLOV_BLOCK,
     KRYLOV_STEPS,

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
     check_loss,
@@ -18,7 +17,7 @@ from mondrian_kernel._linear.losses import (
     slope,
     value,
 )
-from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.operator import CellOperator, Operator
 from mondrian_kernel._settings import (
     ARMIJO,
     HINGE_FIRST_VIOLATION,
@@ -82,7 +81,7 @@ def minimise(
     Examples
     --------
     >>> import numpy as np
-    >>> from mondrian_kernel._linear.cell_operator import CellOperator
+    >>> from mondrian_kernel._linear.operator import CellOperator
     >>> cells = np.array([[0, 2], [0, 3], [1, 2], [1, 3]], np.int32)
     >>> y = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> rows = CellOperator(cells, n_cells=4, centre=False)

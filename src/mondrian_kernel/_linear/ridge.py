@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mondrian_kernel._linear.cholesky import Factor
+from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
 from mondrian_kernel._linear.conjugate_gradients import (
     Progress,
     conjugate_gradients,
@@ -16,7 +16,6 @@ from mondrian_kernel._linear.conjugate_gradients import (
 )
 from mondrian_kernel._linear.lanczos import Probes, krylov
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._linear.scores import centred_targets, weights
 from mondrian_kernel._settings import (
     FIT_DENSE_SIZE,
     FIT_PROBES,

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from mondrian_kernel._linear.cholesky import lower_factor
-from mondrian_kernel._linear.scores import LOG_2PI
+from mondrian_kernel._linear.cholesky import LOG_2PI, lower_factor
 from mondrian_kernel._settings import EXACT_CHANGE, EXACT_DRIFT
 from mondrian_kernel._typing import FloatArray, IntArray
 

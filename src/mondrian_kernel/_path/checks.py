@@ -12,8 +12,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
-from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array
-from mondrian_kernel._linear.losses import LOSSES, encode
+from mondrian_kernel._linear.losses import LOSSES, check_classes, class_numbers, encode, label_array
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._settings import (
     JOINED_ROWS,

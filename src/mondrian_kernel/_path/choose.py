@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
 from mondrian_kernel._path.driver import Verbose, cell_budget, listener
-from mondrian_kernel._path.forest_path import forest_path
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
+from mondrian_kernel._path.ridge_path import RidgeLearner, forest_path, ridge_path
 from mondrian_kernel._settings import (
     ALPHA_SLACK,
     CHOICE_CELLS,

@@ -13,9 +13,9 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, PredictiveVariance, solve
-from mondrian_kernel._linear.scores import centred_targets, signal_variance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._settings import (
     MEAN_NODES,

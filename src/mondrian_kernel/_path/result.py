@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, solve
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
