@@ -62,7 +62,7 @@ def test_equals_a_fit_of_all_rows(n_trees, lifetime, alpha, sizes, weighted):
     assert_allclose(fit.coef, batch.coef, atol=1e-8 * np.abs(batch.coef).max())
     assert_allclose(fit.intercept, batch.intercept, rtol=1e-8)
     assert_allclose(fit.signal, signal_variance(design, target, batch.dual), rtol=1e-8)
-    assert_allclose(fit.evidence, scores.evidence[0], rtol=1e-8)
+    assert_allclose(fit.evidence, scores.log_marginal_likelihood[0], rtol=1e-8)
 
 
 def test_uses_the_smaller_form():

@@ -17,22 +17,22 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 class Scores(NamedTuple):
-    r"""Scores of ridge fits, each of shape (n_alphas,) or (n_lifetimes, n_alphas).
+    r"""Scores of ridge fits by the names they have in a path, each of shape (n_alphas,).
 
     With K the (centred) kernel matrix, :math:`G = (K + \alpha I)^{-1}` and :math:`a = G y`:
     ``train_error`` is the mean of :math:`(\alpha a_i)^2`; ``loo_error`` the mean squared
-    leave-one-out residual, :math:`a_i / G_{ii}`; ``evidence_paper`` is
-    :math:`\ln N(y; 0, K + \alpha I)`; ``evidence`` the maximum over s of
-    :math:`\ln N(y; 0, s (K + \alpha I))`. ``loo_std`` and ``evidence_std``, which is for both,
-    are standard errors where the diagonal and the determinant of G were estimated, else 0.
+    leave-one-out residual, :math:`a_i / G_{ii}`; ``log_marginal_likelihood_paper`` is
+    :math:`\ln N(y; 0, K + \alpha I)`; ``log_marginal_likelihood`` the maximum over s of
+    :math:`\ln N(y; 0, s (K + \alpha I))`. The fields that end in ``_std`` are standard errors where
+    the diagonal and the determinant of G were estimated, else 0.
     """
 
     train_error: FloatArray
     loo_error: FloatArray
-    loo_std: FloatArray
-    evidence: FloatArray
-    evidence_paper: FloatArray
-    evidence_std: FloatArray
+    loo_error_std: FloatArray
+    log_marginal_likelihood: FloatArray
+    log_marginal_likelihood_paper: FloatArray
+    log_marginal_likelihood_std: FloatArray
 
 
 def centred_targets(operator: Operator, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -210,20 +210,13 @@ class Factor:
         return Z
 
 
-class Spectrum(NamedTuple):
-    """Thin eigendecomposition ``K = U diag(values) Uᵀ`` of the (centred) kernel matrix."""
-
-    values: FloatArray
-    U: FloatArray
-
-
 def dense_cost(n_rows: int, n_cells: int) -> float:
     """Floating-point operations of a level and its scores, roughly."""
     return min(25.0 * n_rows**3, 25.0 * n_cells**3 + 4.0 * n_rows * n_cells**2)
 
 
-def spectra(operator: Operator) -> Iterator[Spectrum]:
-    """Eigendecomposition of each level, through the smaller of K (N × N) and ΦᵀΦ (C × C).
+def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ.
 
     ΦᵀΦ is computed once, for the finest level where it is the smaller one. Its rows and columns are
     summed for the coarser levels.
@@ -237,7 +230,7 @@ def spectra(operator: Operator) -> Iterator[Spectrum]:
     for level in range(operator.n_levels):
         if level not in few:
             values, U = _eigh(operator.level(level).kernel_matrix())
-            yield Spectrum(np.maximum(values, 0.0), U)
+            yield np.maximum(values, 0.0), U
             continue
         joined = fine.coarsen(fine.coarsen(A, level).T, level)
         values, V = _eigh(joined)
@@ -245,7 +238,7 @@ def spectra(operator: Operator) -> Iterator[Spectrum]:
         values = values[keep]
         U = fine.gather(fine.refine(V[:, keep] / np.sqrt(values), level))
         U *= operator.root_weight[:, None]
-        yield Spectrum(values, fine.centred(U))
+        yield values, fine.centred(U)
 
 
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -266,27 +259,19 @@ def dense_scores(
     Y (N, T) is scaled and centred. One eigendecomposition serves many alphas; a few are faster by
     a Cholesky factor each.
     """
-    return [
-        (exact_scores(operator, Y, dual, diagonal, log_det, alphas), dual)
-        for dual, diagonal, log_det in _solved(operator, Y, alphas)
-    ]
-
-
-_Solved = tuple[FloatArray, FloatArray, FloatArray]
-
-
-def _solved(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Iterator[_Solved]:
-    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,) of each level."""
     if alphas.size <= FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
-        for level in range(operator.n_levels):
-            yield by_cholesky(operator.level(level), Y, alphas)
-        return
-    for spectrum in spectra(operator):
-        yield _by_spectrum(spectrum, Y, alphas)
+        levels = map(operator.level, range(operator.n_levels))
+        solved = (by_cholesky(level, Y, alphas) for level in levels)
+    else:
+        solved = (_by_spectrum(values, U, Y, alphas) for values, U in spectra(operator))
+    return [(exact_scores(operator, Y, *parts, alphas), parts[0]) for parts in solved]
 
 
-def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    values, U = spectrum
+Solved = tuple[FloatArray, FloatArray, FloatArray]
+"""Of one level ``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,)."""
+
+
+def _by_spectrum(values: FloatArray, U: FloatArray, Y: FloatArray, alphas: FloatArray) -> Solved:
     n_rest = U.shape[0] - values.size
     shrink = 1.0 / (values[:, None] + alphas) - 1.0 / alphas  # on the span of U; 1/α elsewhere
     UY = U.T @ Y
@@ -296,8 +281,8 @@ def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solv
     return dual, diagonal, log_det
 
 
-def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    """Solve for one alpha after the other, from K; returns what :func:`_solved` yields."""
+def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved:
+    """Solve for one alpha after the other, from K."""
     dual = np.empty((*Y.shape, alphas.size))
     diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
     K = operator.kernel_matrix()

@@ -97,7 +97,7 @@ def loss_path(
         budget = every_row_apart  # as far as was asked for
     patience = LOSS_PATIENCE_FEW if fitted.size <= LOSS_FEW_ROWS else LOSS_PATIENCE
     plan = Plan(n_lifetimes, budget, patience, None, max_lifetime, wanted)
-    return follow(growth, learner, plan, grid, "holdout", callback).path
+    return follow(growth, learner, plan, grid, "holdout", callback)[0]
 
 
 @dataclass

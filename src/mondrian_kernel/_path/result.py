@@ -153,7 +153,8 @@ class LifetimePath:
     @cached_property
     def score(self) -> FloatArray:
         """Value of the criterion, lower is better, of shape (L, A); NaN where not computed."""
-        return score_of(self.criterion, self.curves)
+        score = next(self.curves[name] for name in _CURVES[self.criterion] if name in self.curves)
+        return -score if self.criterion.startswith("evidence") else score
 
     @property
     def best_index(self) -> tuple[int, int]:
@@ -366,12 +367,6 @@ class Curve(NamedTuple):
 
     name: str
     values: FloatArray
-
-
-def score_of(criterion: str, values: dict[str, FloatArray]) -> FloatArray:
-    """Values of a criterion by name, the lower the better, from the curves of a path."""
-    score = next(values[name] for name in _CURVES[criterion] if name in values)
-    return -score if criterion.startswith("evidence") else score
 
 
 def curves(path: LifetimePath) -> dict[str, Curve]:

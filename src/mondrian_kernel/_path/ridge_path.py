@@ -88,7 +88,7 @@ class RidgeLearner:
         operator = self._operator(trees, leaf, lifetimes)
         target, mean = centred_targets(operator, self.Y)
         solver, fits = self._solve(operator, target)
-        curves = [_curves(scores) for scores, _ in fits]
+        curves = [scores._asdict() for scores, _ in fits]
         if self.held_out is not None:
             means = np.repeat(mean, self.alphas.size)
             models = [
@@ -133,18 +133,6 @@ class RidgeLearner:
         # the same random vectors at every lifetime
         rng = np.random.default_rng([self.seed, 1]) if by_probes else None
         return solver, lanczos_scores(operator, target, self.alphas, self.tol, rng)
-
-
-def _curves(scores: Scores) -> dict[str, FloatArray]:
-    """Scores of one lifetime by the names that a path has for them."""
-    return {
-        "train_error": scores.train_error,
-        "loo_error": scores.loo_error,
-        "loo_error_std": scores.loo_std,
-        "log_marginal_likelihood": scores.evidence,
-        "log_marginal_likelihood_paper": scores.evidence_paper,
-        "log_marginal_likelihood_std": scores.evidence_std,
-    }
 
 
 def held_out_errors(
@@ -216,7 +204,7 @@ def forest_path(
     learner = ForestLearner(Y, s, grid, fit_intercept)
     plan = Plan(n_lifetimes, budget, FOREST_PATIENCE, lifetimes=wanted)
     growth = Growth(rows, n_estimators, seed, n_jobs)
-    return follow(growth, learner, plan, grid, "loo", callback).path
+    return follow(growth, learner, plan, grid, "loo", callback)[0]
 
 
 @dataclass(frozen=True)
