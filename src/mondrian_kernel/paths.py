@@ -59,8 +59,8 @@ def lifetime_path(
     .. math::
         \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
 
-    for lifetimes λ placed by the growth of the number of cells, and all alphas at once. With
-    another ``loss`` ℓ in the place of the square it classifies.
+    for lifetimes λ placed by the growth of the number of cells, and all alphas at once. Another
+    ``loss`` than the square makes it a classifier.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def every_cut_path(
     y : array-like of shape (n_samples,)
         Targets.
     features : MondrianFeatures or None, default=None
-        Features fitted on these very rows, all of whose cuts are gone through.
+        Features fitted on these very rows; the path goes through all their cuts.
     n_estimators : int, default=350
         Number of trees M, where ``features`` is None.
     max_lifetime : float or None, default=None

@@ -8,7 +8,7 @@ walk: the walk spends Δ (t₁ - t₀) of it at a node alive from t₀ to t₁, 
 runs out. The tree that results has the law of a tree sampled on all rows at once.
 
 When the lifetime is raised, a leaf whose clock stopped at the old one goes on once a row arrives
-in it. The rows it holds are not at hand, so its whole box B is cut, at the rate |B| and uniformly
+in it. The rows it holds are not stored, so its whole box B is cut, at the rate |B| and uniformly
 on its sides: the Mondrian of B itself, whose restriction to any rows in B is theirs. Of the two
 boxes of a cut, which fill B, the one on the row's side goes on; the other stops, until a row comes
 there.

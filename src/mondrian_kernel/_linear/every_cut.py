@@ -60,7 +60,7 @@ class EveryCut:
     low-rank update of a Cholesky factor of size min(C, N), see :func:`cut_block`; the next block
     has a fresh one. O(C²) or O(N²) a cut.
 
-    At the end of a block the error of the residuals, relative to ‖y‖, is bounded by what is left of
+    At the end of a block the error of the residuals, relative to ‖y‖, is bounded by the residual of
     the normal equations. Where the bound exceeds ``tolerance`` and a fresh factor does much better,
     the block is repeated with half the cuts. Where the leverages of a sample of rows differ by more
     than that from those of the next factor, all are computed afresh.

@@ -218,7 +218,7 @@ class Probes:
         self._crowding = _crowding(operator)
 
     def diagonal(self, level: int) -> tuple[FloatArray, list[FloatArray]]:
-        """Diagonal of G (N, A), and what it would be without each of the vectors.
+        """Diagonal of G (N, A), and the estimates that leave out one vector each.
 
         The mean of the noisy ``z ∘ G z``, smoothed over rows whose cells hold about as many rows.
         """
@@ -324,8 +324,8 @@ def lanczos_scores(
 
     Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``.
     Determinants and diagonals of at most ``exact_rows`` rows are exact; of more rows they are
-    estimated with random vectors, solved to ``probe_tol``. Without ``rng`` what needs them, half of
-    the time, is left out and NaN.
+    estimated with random vectors, solved to ``probe_tol``. Without ``rng`` the scores that need
+    them are NaN, which saves half of the time.
     """
     n_outputs = Y.shape[1]
     solves = krylov(operator, np.tile(Y, operator.n_levels), alphas, tol)

@@ -39,9 +39,9 @@ class Minimum(NamedTuple):
     """A minimum, and how it was reached.
 
     ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
-    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
-    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
+    of the rows, W = Φᵀ dual (plus a multiple of ``W0``, if given): a good start for the same rows
+    with other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 if both
+    are within rounding. ``n_products`` counts products with ΦΦᵀ, or passes of the hinge.
     """
 
     W: FloatArray
@@ -234,7 +234,7 @@ class Newton:
         return J
 
     def gap(self, gradient: FloatArray, image: FloatArray, product: Product) -> float:
-        """Duality gap, plus what the intercept may gain where it has not settled."""
+        """Duality gap, plus a bound on the gain of an intercept that is not yet optimal."""
         b = gradient[-1]
         along = np.broadcast_to(b, self.Y.shape)
         curvature = _dot(along, self.s * product(along))

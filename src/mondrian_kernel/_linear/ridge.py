@@ -77,7 +77,7 @@ class PredictiveVariance:
         if operator.centre:
             missing += alpha / operator.total_weight
         centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
-        # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
+        # No eigenvalue of ΦᵀHΦ exceeds S. This bounds the variance below, whatever the rounding.
         least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
 
         step = max(1, PANEL_NUMBERS // (self._mean.size if self._primal else operator.n_rows))

@@ -104,7 +104,7 @@ def choose_width(
 
 
 class _RidgeSearch:
-    """Paths of ridge regression on some rows, from a rough one to the one that decides."""
+    """Paths of ridge regression on some rows: a rough one, then one that decides."""
 
     def __init__(
         self,

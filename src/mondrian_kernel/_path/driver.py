@@ -51,8 +51,8 @@ class Plan:
     Given ``lifetimes`` are all evaluated. With ``max_lifetime`` alone ``n_lifetimes`` are placed
     up to it, by the growth of the number of cells. With neither the trees grow to at most
     ``budget`` cells, until the best score lies ``patience`` lifetimes back and the last is worse by
-    more than ``margin`` (None: 3 % of the best). ``warns`` tells whether a best lifetime at the end
-    is worth a warning.
+    more than ``margin`` (None: 3 % of the best). With ``warns`` a best lifetime at the end of the
+    path gives a warning.
     """
 
     n_lifetimes: int
@@ -80,7 +80,7 @@ def follow(
     """Evaluate a learner along the lifetimes of trees that grow, or are grown.
 
     Returns a path without models, the trees that it ends with, and the leaf of each row. After an
-    interrupt the path holds what was done; before the first point it is passed on.
+    interrupt the path holds the points done; without any, the interrupt is raised again.
     """
     steps: Iterable[FloatArray]
     total, end = plan.n_lifetimes, plan.end
@@ -174,7 +174,7 @@ def _outside() -> int:
 
 
 def advance(grown: Growth | Grown, max_lifetime: float, budget: int) -> float:
-    """Let the trees grow to a lifetime, or as far as memory goes; return how far that was."""
+    """Grow the trees to a lifetime, or as far as memory allows; return the lifetime reached."""
     end = grown.advance_within(max_lifetime, budget)
     if end < max_lifetime:
         _warn_budget(end)
@@ -263,7 +263,7 @@ def lifetimes_between(
 
 
 def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatArray]:
-    """Yield groups of lifetimes, the trees growing just as far as the next group needs.
+    """Yield groups of lifetimes. Before each, the trees grow to the last of its lifetimes.
 
     Ends when every row has a cell of its own or at ``max_cells``.
     """
@@ -299,7 +299,7 @@ def passed_its_best(best: FloatArray, patience: int, clearly: float | None = Non
 
 
 def listener(verbose: Verbose) -> Callback | None:
-    """Return what a path calls as it advances: nothing, :func:`report`, or the given callable."""
+    """Return the callback of a path: None, :func:`report`, or the given callable."""
     if callable(verbose):
         return verbose
     return report if verbose else None

@@ -178,7 +178,7 @@ class LossLearner:
             point = {"dual0": start.dual} if self.loss == "hinge" else {"W0": start.W}
             point["b0"] = start.b
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima rank widths as well
+            warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima will do to rank
             return minimise(
                 operator,
                 self.Y,
@@ -198,7 +198,7 @@ def split(
 
     Each part has at most ``max_rows``; more are fitted only if there are more classes. A class of
     fewer than five rows gives one with the probability of a fifth a row, a class of one row none.
-    Where nothing can be held out the rows to fit stand in.
+    If no row can be held out, the rows to fit are used for both.
     """
     first, fitted, held_out = [], [], []
     for c in np.unique(labels):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
 
-# For each criterion the curves that may hold it, and what they are called.
+# For each criterion the curves that it may be read from, and their labels.
 _CURVES = {
     "holdout": {
         "validation_error": "mean squared error, rows held out",
@@ -372,7 +372,7 @@ class Curve(NamedTuple):
 def curves(path: LifetimePath) -> dict[str, Curve]:
     """Return the curves of a path, by the criterion that they are of.
 
-    "train" is the training error. What is NaN throughout was left out by the solver.
+    "train" is the training error. Curves that the solver left out, all NaN, are not returned.
     """
     return {
         criterion: Curve(label, path.curves[name])

@@ -123,7 +123,7 @@ class RidgeLearner:
         """Return the solver, and scores and dual coefficients of each level."""
         solver, by_probes = self.solver, self.criterion != "holdout"
         if solver == "auto":
-            # What random vectors estimate is worth a longer computation without them.
+            # An exact score is worth more time than one estimated with random vectors.
             work = operator.cells.size, operator.total_weight
             limit = PATH_DENSE_COST if by_probes else lanczos_cost(*work, self.alphas)
             cost = dense_cost(operator.n_rows, int(operator.n_cells[-1]))
