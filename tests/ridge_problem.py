@@ -7,10 +7,9 @@ from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import Ridge
 
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.cholesky import dense_scores
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores
 from mondrian_kernel._linear.lanczos import lanczos_scores
-from mondrian_kernel._linear.scores import centred_targets
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._trees.growth import Growth
 
 ALPHAS = np.array([1e-3, 1e-2, 0.3, 5.0])

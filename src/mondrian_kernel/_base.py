@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
-from mondrian_kernel._linear.classes import label_array
+from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
@@ -26,7 +26,7 @@ from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
+from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import (
     HALF_LIVES,
@@ -327,7 +327,8 @@ class MondrianEstimator(BaseEstimator):
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
     ) -> Metric:
         """Return what the trees see of the columns, and the widths that go with it."""
-        rows, Y, weight = in_fixed_order(rows, Y, weight)
+        order, weight = fixed_order(rows, Y, weight)
+        rows, Y = rows[order], Y[order]
         scale, encoder = column_scale(self._scale_rule(), rows, weight), self.encoder_
         check_ranges(rows / scale)
         if not is_learnt(self.relevance, self.lifetime, self.scale):

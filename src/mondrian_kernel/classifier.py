@@ -14,13 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import shared_docs
 from mondrian_kernel._explainable import ExplainableEstimator
-from mondrian_kernel._linear.classes import (
+from mondrian_kernel._linear.losses import (
+    LOSSES,
     announced_classes,
     check_classes,
+    encode,
+    probabilities,
     stream_class_weight,
     weigh_classes,
 )
-from mondrian_kernel._linear.losses import LOSSES, encode, probabilities
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.class_fit import fit_classes
 from mondrian_kernel._model.columns import Columns

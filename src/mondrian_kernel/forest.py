@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mondrian_kernel._base import shared_docs
 from mondrian_kernel._forest import MondrianForest
-from mondrian_kernel._linear.classes import (
+from mondrian_kernel._linear.losses import (
     announced_classes,
     check_classes,
     stream_class_weight,

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import MondrianKernelClassifier
-from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._linear.minimise import minimise
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks

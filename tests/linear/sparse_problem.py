@@ -3,8 +3,8 @@
 import numpy as np
 
 from mondrian_kernel._linear import minimise as module
-from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._linear.operator import CellOperator
 
 LOSSES = ("squared", "log_loss", "hinge")
 

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import linalg
 
 import ridge_problem as brute
-from mondrian_kernel._linear.cholesky import dense_scores, spectra
-from mondrian_kernel._linear.scores import centred_targets
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores, spectra
 from ridge_problem import random_problem
 
 ALPHAS = np.array([1e-3, 0.1, 2.0])
@@ -46,9 +45,9 @@ class TestAgainstBruteForce:
     def test_evidence(self, problem, level, centre):
         scores = scores_of(problem, level, centre)[0]
         expected = np.array([brute.evidences(problem, level, a, centre) for a in ALPHAS])
-        assert_allclose(scores.evidence, expected[:, 0], rtol=1e-8, atol=1e-7)
-        assert_allclose(scores.evidence_paper, expected[:, 1], rtol=1e-8, atol=1e-7)
-        assert_allclose(scores.evidence_std, 0.0)
+        assert_allclose(scores.log_marginal_likelihood, expected[:, 0], rtol=1e-8, atol=1e-7)
+        assert_allclose(scores.log_marginal_likelihood_paper, expected[:, 1], rtol=1e-8, atol=1e-7)
+        assert_allclose(scores.log_marginal_likelihood_std, 0.0)
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -68,8 +67,8 @@ def test_leave_one_out_with_weights_leaves_all_copies_out():
     repeated = problem._replace(cells=problem.cells[copies], Y=problem.Y[copies], weight=None)
     weighted, plain = (scores_of(p, 2, True)[0] for p in (problem, repeated))
     assert_allclose(weighted.train_error, plain.train_error)
-    assert_allclose(weighted.evidence, plain.evidence)
-    assert_allclose(weighted.evidence_paper, plain.evidence_paper)
+    assert_allclose(weighted.log_marginal_likelihood, plain.log_marginal_likelihood)
+    assert_allclose(weighted.log_marginal_likelihood_paper, plain.log_marginal_likelihood_paper)
     # A repeated row whose copies stay is easier to predict.
     assert np.all(weighted.loo_error > plain.loo_error)
 
@@ -93,8 +92,8 @@ def test_one_row(centre):
     for values in scores:
         assert np.all(np.isfinite(values))
     if centre:  # the mean takes the only row, so nothing is left to be likely or not
-        assert_allclose(scores.evidence, 0.0, atol=1e-12)
-        assert_allclose(scores.evidence_paper, 0.0, atol=1e-12)
+        assert_allclose(scores.log_marginal_likelihood, 0.0, atol=1e-12)
+        assert_allclose(scores.log_marginal_likelihood_paper, 0.0, atol=1e-12)
 
 
 def test_goes_another_way_where_lapack_finds_no_eigenvalues(monkeypatch):

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel._linear.cholesky import centred_targets, weights
 from mondrian_kernel._linear.lanczos import krylov
-from mondrian_kernel._linear.scores import centred_targets, weights
 from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
 
 
@@ -25,10 +25,15 @@ def test_solves_and_scores_agree_with_dense(problem, centre):
     pairs = zip(lanczos(problem, centre), dense(problem, centre), strict=True)
     for index, ((scores, dual), (expected, exact_dual)) in enumerate(pairs):
         level = design.level(index)
-        for name in ("train_error", "loo_error", "evidence", "evidence_paper"):
+        for name in (
+            "train_error",
+            "loo_error",
+            "log_marginal_likelihood",
+            "log_marginal_likelihood_paper",
+        ):
             assert_allclose(getattr(scores, name), getattr(expected, name), rtol=1e-6)
-        assert not scores.loo_std.any()
-        assert not scores.evidence_std.any()
+        assert not scores.loo_error_std.any()
+        assert not scores.log_marginal_likelihood_std.any()
         for k in range(ALPHAS.size):
             size = np.abs(exact_dual[..., k]).max()
             assert_allclose(dual[..., k], exact_dual[..., k], atol=1e-6 * size)

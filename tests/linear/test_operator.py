@@ -6,8 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linear.sparse_problem import features, rows_of
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.operator import Operator, SparseOperator, gather_cells, scatter_cells
+from mondrian_kernel._linear.operator import (
+    CellOperator,
+    Operator,
+    SparseOperator,
+    gather_cells,
+    scatter_cells,
+)
 from ridge_problem import random_problem
 
 rng = np.random.default_rng(1)

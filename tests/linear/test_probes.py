@@ -9,8 +9,8 @@ from scipy.linalg import hadamard
 
 import ridge_problem
 from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel._linear.cholesky import centred_targets
 from mondrian_kernel._linear.lanczos import lanczos_scores
-from mondrian_kernel._linear.scores import centred_targets
 from ridge_problem import ALPHAS, LIFETIMES, dense, mondrian_problem, random_problem
 
 lanczos = partial(ridge_problem.lanczos, exact_rows=0)  # by random vectors though rows are few
@@ -23,16 +23,19 @@ def test_evidence_within_five_standard_errors(centre):
     for seed in range(2):
         fast = lanczos(problem, centre, tol=1e-4, seed=seed)
         for (scores, _), (expected, _) in zip(fast, exact, strict=True):
-            assert np.all(scores.evidence_std > 0)
-            for kind in ("evidence", "evidence_paper"):
+            assert np.all(scores.log_marginal_likelihood_std > 0)
+            for kind in ("log_marginal_likelihood", "log_marginal_likelihood_paper"):
                 error = np.abs(getattr(scores, kind) - getattr(expected, kind))
-                assert np.all(error <= 5 * scores.evidence_std + 1e-3)
+                assert np.all(error <= 5 * scores.log_marginal_likelihood_std + 1e-3)
 
 
 @pytest.mark.parametrize(
     ("kind", "std", "first"),
     # The smallest alpha is too small for leave-one-out errors, see below.
-    [("evidence", "evidence_std", 0), ("loo_error", "loo_std", 1)],
+    [
+        ("log_marginal_likelihood", "log_marginal_likelihood_std", 0),
+        ("loo_error", "loo_error_std", 1),
+    ],
 )
 def test_standard_errors_are_the_spread_over_seeds(kind, std, first):
     problem = mondrian_problem(150, 20, [1.0, 4.0])
@@ -78,8 +81,10 @@ def test_estimates_are_exact_with_a_complete_set_of_probes(centre, weighted, mon
     target, _ = centred_targets(design, problem.Y)
     fast = lanczos_scores(design, target, ALPHAS, 1e-12, Hadamard(), exact_rows=0, probe_tol=1e-12)
     for (scores, _), (expected, _) in zip(fast, dense(problem, centre), strict=True):
-        assert_allclose(scores.evidence, expected.evidence, rtol=1e-7)
-        assert_allclose(scores.evidence_paper, expected.evidence_paper, rtol=1e-7)
+        assert_allclose(scores.log_marginal_likelihood, expected.log_marginal_likelihood, rtol=1e-7)
+        assert_allclose(
+            scores.log_marginal_likelihood_paper, expected.log_marginal_likelihood_paper, rtol=1e-7
+        )
         assert_allclose(scores.loo_error, expected.loo_error, rtol=1e-6)
 
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import mondrian_kernel._linear.ridge as module
+from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
 from mondrian_kernel._linear.ridge import PredictiveVariance, solve
-from mondrian_kernel._linear.scores import centred_targets, signal_variance
 from ridge_problem import random_problem
 
 PROBLEMS = {

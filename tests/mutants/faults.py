@@ -40,24 +40,24 @@ FAULTS = {
     ),
     "extension: cuts in the lower 95 % of a gap": Fault(
         "_kernels/extend.py",
-        "loc = low + uniform(key, 2) * (high - low)",
-        "loc = low + 0.95 * uniform(key, 2) * (high - low)",
+        "uniform_between(key, 2, low, high)",
+        "uniform_between(key, 2, low, low + 0.95 * (high - low))",
         "tests/laws/test_online_laws.py::test_a_cut_that_parts_a_row_is_uniform_on_the_gaps",
     ),
     "refinement: 95 % of the time to a cut": Fault(
-        "_kernels/refine.py",
+        "_kernels/extend.py",
         "clock = stop[node] - np.log1p(-uniform(key, 0)) / rate",
         "clock = stop[node] - 0.95 * np.log1p(-uniform(key, 0)) / rate",
         "tests/laws/test_online_laws.py::test_a_leaf_is_cut_further_as_its_box",
     ),
     "refinement: cuts in the lower 95 % of a side": Fault(
-        "_kernels/refine.py",
-        "loc = low + uniform(key, 2) * (high - low)",
-        "loc = low + 0.95 * uniform(key, 2) * (high - low)",
+        "_kernels/extend.py",
+        "uniform_between(key, 2, lower[node, dim], upper[node, dim])",
+        "lower[node, dim] + 0.95 * uniform(key, 2) * (upper[node, dim] - lower[node, dim])",
         "tests/laws/test_online_laws.py::test_a_leaf_is_cut_further_as_its_box",
     ),
     "refinement: the shares of the counts are swapped": Fault(
-        "_kernels/refine.py",
+        "_kernels/extend.py",
         "share = (loc - lower[node, dim])",
         "share = (upper[node, dim] - loc)",
         "tests/online/test_stream.py::test_counts_of_a_refined_leaf_are_shares_of_its_box",
@@ -206,7 +206,7 @@ FAULTS = {
         "tests/online/test_exact_regressor.py::test_weights_are_repetitions_in_intervals",
     ),
     "a stream's errors in another unit": Fault(
-        "_kernels/filter.py",
+        "_kernels/learners.py",
         "variance[j, i] = 2.0 * alpha * spread + alpha",
         "variance[j, i] = alpha * spread + alpha",
         "tests/online/test_filter.py::test_is_the_formula",
@@ -219,7 +219,7 @@ FAULTS = {
     ),
     # --- streams ---------------------------------------------------------------------------------
     "a large mean of y costs precision": Fault(
-        "_kernels/filter.py",
+        "_kernels/learners.py",
         "offset[j] = Y[0]",
         "offset[j] = 0.0",
         "tests/online/test_stream.py::test_a_large_mean_of_the_targets_costs_nothing",

@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._linear.cell_operator import CellOperator
-from mondrian_kernel._linear.cholesky import dense_scores
+from mondrian_kernel._linear.cholesky import centred_targets, dense_scores
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import PredictiveVariance, solve, standard_loo_errors
-from mondrian_kernel._linear.scores import centred_targets
 from mondrian_kernel._settings import EXACT_SIZE
 
 RNG = np.random.default_rng(0)
@@ -42,7 +41,7 @@ def test_regressor_has_the_error_bars_of_a_fit_on_its_trees(begin, sizes):
     assert_allclose(model.cell_weights_, solve(design, targets, 0.1).coef, atol=1e-8)
     target, _ = centred_targets(design, targets)
     ((scores, _),) = dense_scores(design, target, np.array([0.1]))
-    assert_allclose(model.log_marginal_likelihood_, scores.evidence[0], rtol=1e-8)
+    assert_allclose(model.log_marginal_likelihood_, scores.log_marginal_likelihood[0], rtol=1e-8)
     # The cells that the extension named are those that rows walk to.
     leaf = model.model_.rows.leaf
     np.testing.assert_array_equal(design.cells, model.features_.levels_.column[0][leaf])

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from mondrian_kernel import every_cut_path, lifetime_path, sgd_path
-from mondrian_kernel._path.forest_path import forest_path
 from mondrian_kernel._path.html_repr import density_steps
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import best_alphas, curves
+from mondrian_kernel._path.ridge_path import forest_path
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(80, 2))

@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
-from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.minimise import minimise
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._path import loss_path as module
 from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.forest_path import forest_path, loo_predictions
 from mondrian_kernel._path.loss_path import loss_path, split
+from mondrian_kernel._path.ridge_path import forest_path, loo_predictions
 from mondrian_kernel._trees.growth import Growth
 
 rng = np.random.default_rng(0)

@@ -105,45 +105,6 @@ def split_gram(gram, splits, n_partitions, first, k):
 
 
 @kernel
-def share(cells, order, stage, n_cells, gram):
-    """Count the rows that two present cells share: lower triangle of ``gram``, ``n_cells`` rows."""
-    n_rows, n_partitions = cells.shape
-    for c in range(n_cells):
-        gram[c, : c + 1] = 0
-    for m in range(n_partitions):
-        for p in range(n_rows):
-            i = order[m, p]
-            a = stage[cells[i, m]]
-            for q in range(m + 1):
-                b = stage[cells[i, q]]
-                gram[max(a, b), min(a, b)] += 1
-
-
-@kernel
-def ridge(counts, scale, alpha, A):
-    """Write A = scale counts + alpha I, lower triangle."""
-    for i in range(A.shape[0]):
-        for j in range(i + 1):
-            A[i, j] = scale * counts[i, j]
-        A[i, i] += alpha
-
-
-@kernel
-def agree(cells, stage, K):
-    """Count the partitions in which two rows share a cell: lower triangle of ``K`` int32 (N, N)."""
-    n_rows, n_partitions = cells.shape
-    now = np.empty_like(cells)
-    for i in range(n_rows):
-        for m in range(n_partitions):
-            now[i, m] = stage[cells[i, m]]
-        for other in range(i + 1):
-            n = np.int32(0)
-            for m in range(n_partitions):
-                n += np.int32(now[i, m] == now[other, m])
-            K[i, other] = n
-
-
-@kernel
 def split_agreement(K, nested, first, k):
     """Carry the lower triangle of ``K``, partitions that two rows agree in, over k cuts."""
     splits, start, stop, order = nested.splits, nested.start, nested.stop, nested.order
@@ -225,15 +186,6 @@ def spread(tree, Y, stage, R):
                 if a != b:
                     for q in range(width):
                         R[i, q] += Y[a, q] - Y[b, q]
-
-
-@kernel
-def collect(cells, stage, x, out):
-    """Write out = Φᵀ x for the 0-1 features of the rows, ``out`` float64 (C,)."""
-    out[:] = 0.0
-    for i in range(cells.shape[0]):
-        for m in range(cells.shape[1]):
-            out[stage[cells[i, m]]] += x[i]
 
 
 @kernel

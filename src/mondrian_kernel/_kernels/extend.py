@@ -1,4 +1,4 @@
-"""Extend Mondrian trees by new rows with the conditional Mondrian, in place.
+"""Extend Mondrian trees by new rows in place, and cut them further when their lifetime is raised.
 
 A tree that has been sampled on a box B knows nothing of cuts outside B. When a row x at L1
 distance Δ from B arrives, the cuts that part x from B ring at rate Δ while B is alive; the first
@@ -7,23 +7,30 @@ goes on in the child on the side of x. Lack of memory lets one unit exponential 
 walk: the walk spends Δ (t₁ - t₀) of it at a node alive from t₀ to t₁, and a cut comes where it
 runs out. The tree that results has the law of a tree sampled on all rows at once.
 
+When the lifetime is raised, a leaf whose clock stopped at the old one goes on once a row arrives
+in it. The rows it holds are not stored, so its whole box B is cut, at the rate |B| and uniformly
+on its sides: the Mondrian of B itself, whose restriction to any rows in B is theirs. Of the two
+boxes of a cut, which fill B, the one on the row's side goes on; the other stops, until a row comes
+there.
+
 Numba compiles a kernel anew for every literal integer it is called with; ``np.int64`` avoids that.
-Elsewhere ``nodes`` is an ``OnlineTable`` and ``batch`` a ``Batch`` of
+``nodes`` is an ``OnlineTable``, ``batch`` a ``Batch`` and ``done`` a ``Refinement`` of
 :mod:`mondrian_kernel._kernels.tables`.
 """
 
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
-from mondrian_kernel._kernels.streams import root_key, uniform
-from mondrian_kernel._kernels.tables import Batch, OnlineTable
+from mondrian_kernel._kernels.streams import root_key, uniform, uniform_between
+from mondrian_kernel._kernels.tables import Batch, OnlineTable, Refinement
 from mondrian_kernel._kernels.walk import box_distance
 
-# Entries of ``tally`` and of ``progress``.
+# Entries of ``tally``, of the ``progress`` of a batch and of that of a refinement.
 NODES, ROWS = range(2)
 DONE, SAVED = range(2)
-# Separates the streams of rows from those of nodes, which are hashed from the same seed.
-_OF_ROWS = np.uint64(0xA0761D6478BD642F)
+SEEN, CHANGED = range(2)
+# Separate the streams of rows and of refinements from those of nodes, hashed from the same seed.
+_OF_ROWS, _OF_TIME = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
 
 
 @kernel
@@ -60,10 +67,7 @@ def _cut(X, i, lower, upper, node, distance, key):
         low, high = upper[node, dim], X[i, dim]
     else:
         low, high = X[i, dim], lower[node, dim]
-    loc = low + uniform(key, 2) * (high - low)
-    if not loc < high:
-        loc = max(low, np.nextafter(high, low))
-    return dim, loc
+    return dim, uniform_between(key, 2, low, high)
 
 
 @kernel
@@ -86,7 +90,7 @@ def _replace(nodes, m, above, old, new):
 
 
 @kernel
-def write_leaf(nodes, leaf, m, parent, count, stop):
+def _write_leaf(nodes, leaf, m, parent, count, stop):
     """Write the fields of a leaf of tree ``m``, but not its box nor its cells."""
     nodes.tree[leaf], nodes.parent[leaf] = m, parent
     nodes.left[leaf] = nodes.right[leaf] = nodes.dim[leaf] = -1
@@ -101,14 +105,14 @@ def _insert(X, i, m, key, node, distance, cut_time, lifetime, rungs, nodes):
     n_cells, n_trees = nodes.n_cells, nodes.root.size
     leaf = nodes.tally[NODES] + (node >= 0)
     nodes.tally[NODES] = leaf + 1
-    write_leaf(nodes, leaf, m, np.int64(-1), np.int64(1), lifetime)
+    _write_leaf(nodes, leaf, m, np.int64(-1), np.int64(1), lifetime)
     for d in range(X.shape[1]):
         lower[leaf, d] = upper[leaf, d] = X[i, d]
     if node < 0:
         nodes.root[m] = leaf
     else:
         new, above = leaf - 1, np.int64(parent[node])
-        write_leaf(nodes, new, m, above, nodes.count[node] + 1, lifetime)
+        _write_leaf(nodes, new, m, above, nodes.count[node] + 1, lifetime)
         dim, loc = _cut(X, i, lower, upper, node, distance, key)
         nodes.dim[new], nodes.loc[new], nodes.time[new] = dim, loc, cut_time
         for d in range(X.shape[1]):
@@ -267,3 +271,120 @@ def undo(nodes, batch):
     for r in range(nodes.n_cells.shape[0]):
         for m in range(n_trees + 1):
             nodes.n_cells[r, m] = batch.n_cells[r, m]
+
+
+@kernel
+def _cut_of_box(lower, upper, node, rate, key):
+    """Dim and location of a cut of the box of ``node``, uniform on its sides; draws 1 and 2."""
+    target = uniform(key, 1) * rate
+    dim = -1
+    for d in range(lower.shape[1]):
+        side = upper[node, d] - lower[node, d]
+        if side > 0.0:
+            dim = d
+            if target < side:
+                break
+            target -= side
+    return dim, uniform_between(key, 2, lower[node, dim], upper[node, dim])
+
+
+@kernel
+def _split(nodes, node, m, dim, loc, clock, rungs, done):
+    """Cut a leaf of tree ``m`` into two; see :func:`refine`. Returns the left child.
+
+    The left child keeps the number of the cell, the right one gets the next. A child's count is
+    its share in proportion to its side.
+    """
+    lower, upper, column, n_cells = nodes.lower, nodes.upper, nodes.column, nodes.n_cells
+    n_trees = nodes.root.size
+    a, b = nodes.tally[NODES], nodes.tally[NODES] + 1
+    nodes.tally[NODES] += 2
+    nodes.dim[node], nodes.loc[node], nodes.time[node] = dim, loc, clock
+    nodes.left[node], nodes.right[node] = a, b
+    share = (loc - lower[node, dim]) / (upper[node, dim] - lower[node, dim])
+    n_left = np.int64(np.rint(nodes.count[node] * share))
+    _write_leaf(nodes, a, m, node, n_left, clock)
+    _write_leaf(nodes, b, m, node, nodes.count[node] - n_left, clock)
+    for d in range(lower.shape[1]):
+        lower[a, d] = lower[b, d] = lower[node, d]
+        upper[a, d] = upper[b, d] = upper[node, d]
+    upper[a, dim] = lower[b, dim] = loc
+    for r in range(rungs.size):
+        column[r, a] = column[r, b] = column[r, node]
+        if clock <= rungs[r]:
+            done.origin[r, done.n_origin[r]] = column[r, node]
+            done.n_origin[r] += 1
+            column[r, b] = n_cells[r, n_trees]
+            column[r, node] = -1
+            n_cells[r, m] += 1
+            n_cells[r, n_trees] += 1
+    return a
+
+
+@kernel
+def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays):
+    """Let the clocks of the leaves in which the rows of ``X`` arrive run on to ``lifetime``.
+
+    ``table_arrays`` and ``refinement_arrays`` are those of an ``OnlineTable`` and a ``Refinement``,
+    as plain tuples; they are changed in place. Goes on from ``progress``. Returns True when
+    all insertions are seen, and False when fewer than 2 nodes are left in the table or ``origin``
+    is full. Makes no more than ``max_cells`` cells at the last rung. Draws depend on ``seed``
+    uint64, the tree, the number of the row, which is to be inserted next, and the node.
+    """
+    nodes, done = OnlineTable(*table_arrays), Refinement(*refinement_arrays)
+    n_trees, n_rungs, progress = nodes.root.size, rungs.size, done.progress
+    left, right, lower, upper, stop = nodes.left, nodes.right, nodes.lower, nodes.upper, nodes.stop
+    while progress[SEEN] < X.shape[0] * n_trees:
+        i, m = progress[SEEN] // n_trees, progress[SEEN] % n_trees
+        node = np.int64(nodes.root[m])
+        while node >= 0 and left[node] >= 0:
+            goes_left = X[i, nodes.dim[node]] <= nodes.loc[node]
+            node = np.int64(left[node] if goes_left else right[node])
+        row_key = root_key(root_key(seed ^ _OF_TIME, m), done.tally[ROWS] + i)
+        while (
+            node >= 0 and stop[node] < lifetime and nodes.n_cells[n_rungs - 1, n_trees] < max_cells
+        ):
+            # No rung is cut more often than the last.
+            full = done.n_origin[n_rungs - 1] == done.origin.shape[1]
+            if full or nodes.tally[NODES] + 2 > nodes.time.size:
+                return False
+            rate = 0.0
+            for d in range(X.shape[1]):
+                rate += upper[node, d] - lower[node, d]
+            key = root_key(row_key, node)
+            clock = np.inf
+            if rate > 0.0:
+                clock = stop[node] - np.log1p(-uniform(key, 0)) / rate
+            if node < done.tally[NODES]:
+                k = progress[CHANGED]
+                done.cut_node[k], done.cut_stop[k] = node, stop[node]
+                progress[CHANGED] += 1
+            stop[node] = lifetime
+            if not clock < lifetime:
+                break
+            d, at = _cut_of_box(lower, upper, node, rate, key)
+            a = _split(nodes, node, m, d, at, clock, rungs, done)
+            node = a if X[i, d] <= at else a + 1
+        progress[SEEN] += 1
+    return True
+
+
+@kernel
+def unrefine(nodes, done):
+    """Make leaves again of the old leaves that :func:`refine` has cut; restore the counts."""
+    left, column = nodes.left, nodes.column
+    for k in range(done.progress[CHANGED]):
+        node = done.cut_node[k]
+        nodes.stop[node] = done.cut_stop[k]
+        if left[node] >= 0:
+            for r in range(column.shape[0]):
+                heir = left[node]
+                while column[r, heir] < 0:
+                    heir = left[heir]
+                column[r, node] = column[r, heir]
+            left[node] = nodes.right[node] = nodes.dim[node] = -1
+            nodes.loc[node] = nodes.time[node] = np.inf
+    nodes.tally[NODES], nodes.tally[ROWS] = done.tally[NODES], done.tally[ROWS]
+    for r in range(column.shape[0]):
+        for m in range(nodes.n_cells.shape[1]):
+            nodes.n_cells[r, m] = done.n_cells[r, m]

@@ -11,7 +11,7 @@ Kernels here allocate nothing and use no slices: that halves the time it takes t
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
-from mondrian_kernel._kernels.streams import left_key, right_key, root_key, uniform
+from mondrian_kernel._kernels.streams import left_key, right_key, root_key, uniform, uniform_between
 
 # Columns of ``links`` and ``cut``, and entries of ``size``; see :mod:`._kernels.tables`.
 TREE, PARENT, LEFT, RIGHT, DIM, START, STOP = range(7)
@@ -52,11 +52,8 @@ def ring(key, draw, clock, boxes, b, lifetime):
             if target < side:
                 break
             target -= side
-    low, high = boxes[b, dim], boxes[b, n_dims + dim]
-    loc = low + uniform(key, draw + 2) * (high - low)
-    if loc >= high:  # rounding; the interval is half open, so that a tight side is always parted
-        loc = max(low, np.nextafter(high, low))
-    return time, dim, loc
+    # The interval is half open, so that a tight side is always parted.
+    return time, dim, uniform_between(key, draw + 2, boxes[b, dim], boxes[b, n_dims + dim])
 
 
 @kernel

@@ -1,6 +1,6 @@
 """A forest that learns from each row once, by adding it to the sums of its cells.
 
-One call trains all learners on a batch. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
+One call trains all learners on a batch; :mod:`mondrian_kernel._kernels.learners` has the arrays.
 """
 
 import numpy as np

@@ -48,3 +48,10 @@ def uniform(key, draw):
     """Draw number ``draw`` (0, 1, ...) of the node's stream, uniform on [0, 1) with 53 bits."""
     z = _mix(key + (np.uint64(draw) + np.uint64(1)) * _GOLDEN)
     return np.float64(z >> _S11) * 1.1102230246251565e-16
+
+
+@kernel
+def uniform_between(key, draw, low, high):
+    """Draw number ``draw`` of the node's stream, uniform on [low, high) whatever the rounding."""
+    x = low + uniform(key, draw) * (high - low)
+    return x if x < high else max(low, np.nextafter(high, low))

@@ -1,4 +1,4 @@
-"""Ridge by dense factors of size min(C, N): exact."""
+"""Ridge by dense factors of size min(C, N), exactly; and the scores that every solver shares."""
 
 from __future__ import annotations
 
@@ -10,9 +10,141 @@ from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from mondrian_kernel._linear.operator import Operator, add_symmetric
-from mondrian_kernel._linear.scores import Scores, exact_scores
 from mondrian_kernel._settings import FEW_ALPHAS, ONE_THREAD_SIZE
 from mondrian_kernel._typing import FloatArray
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+
+class Scores(NamedTuple):
+    r"""Scores of ridge fits by the names they have in a path, each of shape (n_alphas,).
+
+    With K the (centred) kernel matrix, :math:`G = (K + \alpha I)^{-1}` and :math:`a = G y`:
+    ``train_error`` is the mean of :math:`(\alpha a_i)^2`; ``loo_error`` the mean squared
+    leave-one-out residual, :math:`a_i / G_{ii}`; ``log_marginal_likelihood_paper`` is
+    :math:`\ln N(y; 0, K + \alpha I)`; ``log_marginal_likelihood`` the maximum over s of
+    :math:`\ln N(y; 0, s (K + \alpha I))`. The fields that end in ``_std`` are standard errors where
+    the diagonal and the determinant of G were estimated, else 0.
+    """
+
+    train_error: FloatArray
+    loo_error: FloatArray
+    loo_error_std: FloatArray
+    log_marginal_likelihood: FloatArray
+    log_marginal_likelihood_paper: FloatArray
+    log_marginal_likelihood_std: FloatArray
+
+
+def centred_targets(operator: Operator, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return S^½ (Y - mean), and the mean (T,); it is 0 where there is no intercept."""
+    mean = np.zeros(Y.shape[1])
+    if operator.centre:
+        mean = np.average(Y, axis=0, weights=operator.sample_weight)
+    return (Y - mean) * operator.root_weight[:, None], mean
+
+
+def weights(
+    operator: Operator, dual: FloatArray, mean: FloatArray, level: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Weights (C_l, k) and intercepts (k,) of dual coefficients (N, k), at a level.
+
+    ``mean`` (k,) was taken off the targets. The weight of a coarser cell is the sum over the
+    finest cells in it.
+    """
+    coef = operator.coarsen(operator.coef(dual), level)
+    if not operator.centre:
+        return coef, mean
+    sums = operator.coarsen(operator.scatter(operator.sample_weight[:, None]), level)[:, 0]
+    return coef, mean - sums @ coef / operator.total_weight
+
+
+def signal_variance(operator: Operator, target: FloatArray, dual: FloatArray) -> FloatArray:
+    """Variance σ² under which the targets are likeliest, ``yᵀ(K + αI)⁻¹y / n``, of shape (T,).
+
+    Targets (N, T) scaled and centred, dual coefficients (N, T). n is the sum of the sample weights,
+    less one for an intercept.
+    """
+    n = operator.total_weight - operator.centre
+    quadratic: FloatArray = np.einsum("nt,nt->t", target, dual)
+    return np.maximum(quadratic, 0.0) / n if n > 0 else np.zeros_like(quadratic)
+
+
+def train_error(operator: Operator, dual: FloatArray, alphas: FloatArray) -> FloatArray:
+    """Training error (A,) from a (N, T, A); a row counts as often as its weight says."""
+    residual = dual * alphas
+    error: FloatArray = np.einsum("nta,nta->a", residual, residual)
+    error /= operator.total_weight * dual.shape[1]
+    return error
+
+
+def loo_error(
+    operator: Operator, dual: FloatArray, inverse_diagonal: FloatArray, alphas: FloatArray
+) -> FloatArray:
+    """Leave-one-out error (A,) from a (N, T, A) and diag G (N, A).
+
+    A row counts as often as its weight says; leaving it out leaves out all its copies.
+    """
+    rest = inverse_diagonal * alphas
+    if operator.centre:
+        rest = rest - operator.mean_direction[:, None] ** 2
+    left_out = dual * alphas / np.maximum(rest, np.finfo(float).eps)[:, None, :]
+    error: FloatArray = np.einsum("nta,nta->a", left_out, left_out)
+    error /= operator.total_weight * dual.shape[1]
+    return error
+
+
+def evidences(
+    quadratic: FloatArray,
+    log_det: FloatArray,
+    alphas: FloatArray,
+    *,
+    n_rows: int,
+    total_weight: float,
+    centre: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """Log marginal likelihoods (A,) from ``yᵀGy`` (T, A) and ``ln det(K + αI)`` (A,).
+
+    First with the signal variance at its best, then with variance 1. A row of weight s stands for s
+    rows. With an intercept the likelihood is the restricted one: the direction of the mean is left
+    out (a flat prior on the intercept).
+    """
+    n = total_weight - centre
+    log_det = log_det + (n - n_rows) * np.log(alphas)
+    paper = -0.5 * (quadratic + log_det + n * LOG_2PI)
+    # One row and an intercept leave nothing to profile.
+    variance = np.maximum(quadratic / (n if n > 0 else np.inf), np.finfo(float).tiny)
+    profiled = -0.5 * (n * np.log(variance) + log_det + n * (LOG_2PI + 1))
+    return profiled.sum(axis=0), paper.sum(axis=0)
+
+
+def exact_scores(
+    operator: Operator,
+    Y: FloatArray,
+    dual: FloatArray,
+    diagonal: FloatArray,
+    log_det: FloatArray,
+    alphas: FloatArray,
+) -> Scores:
+    """Scores from targets (N, T), dual (N, T, A), diag G (N, A) and ``ln det(K + αI)`` (A,)."""
+    exact = np.zeros_like(alphas)
+    both = likelihoods(operator, Y, dual, log_det, alphas)
+    loo = loo_error(operator, dual, diagonal, alphas)
+    return Scores(train_error(operator, dual, alphas), loo, exact, *both, exact)
+
+
+def likelihoods(
+    operator: Operator, Y: FloatArray, dual: FloatArray, log_det: FloatArray, alphas: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """:func:`evidences` of targets (N, T) and dual coefficients (N, T, A)."""
+    quadratic = np.einsum("nt,nta->ta", Y, dual)
+    return evidences(
+        quadratic,
+        log_det,
+        alphas,
+        n_rows=operator.n_rows,
+        total_weight=operator.total_weight,
+        centre=operator.centre,
+    )
 
 
 def lower_factor(A: FloatArray, alpha: float) -> FloatArray:
@@ -78,20 +210,13 @@ class Factor:
         return Z
 
 
-class Spectrum(NamedTuple):
-    """Thin eigendecomposition ``K = U diag(values) Uᵀ`` of the (centred) kernel matrix."""
-
-    values: FloatArray
-    U: FloatArray
-
-
 def dense_cost(n_rows: int, n_cells: int) -> float:
     """Floating-point operations of a level and its scores, roughly."""
     return min(25.0 * n_rows**3, 25.0 * n_cells**3 + 4.0 * n_rows * n_cells**2)
 
 
-def spectra(operator: Operator) -> Iterator[Spectrum]:
-    """Eigendecomposition of each level, through the smaller of K (N × N) and ΦᵀΦ (C × C).
+def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ.
 
     ΦᵀΦ is computed once, for the finest level where it is the smaller one. Its rows and columns are
     summed for the coarser levels.
@@ -105,7 +230,7 @@ def spectra(operator: Operator) -> Iterator[Spectrum]:
     for level in range(operator.n_levels):
         if level not in few:
             values, U = _eigh(operator.level(level).kernel_matrix())
-            yield Spectrum(np.maximum(values, 0.0), U)
+            yield np.maximum(values, 0.0), U
             continue
         joined = fine.coarsen(fine.coarsen(A, level).T, level)
         values, V = _eigh(joined)
@@ -113,7 +238,7 @@ def spectra(operator: Operator) -> Iterator[Spectrum]:
         values = values[keep]
         U = fine.gather(fine.refine(V[:, keep] / np.sqrt(values), level))
         U *= operator.root_weight[:, None]
-        yield Spectrum(values, fine.centred(U))
+        yield values, fine.centred(U)
 
 
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -134,27 +259,19 @@ def dense_scores(
     Y (N, T) is scaled and centred. One eigendecomposition serves many alphas; a few are faster by
     a Cholesky factor each.
     """
-    return [
-        (exact_scores(operator, Y, dual, diagonal, log_det, alphas), dual)
-        for dual, diagonal, log_det in _solved(operator, Y, alphas)
-    ]
-
-
-_Solved = tuple[FloatArray, FloatArray, FloatArray]
-
-
-def _solved(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Iterator[_Solved]:
-    """``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,) of each level."""
     if alphas.size <= FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
-        for level in range(operator.n_levels):
-            yield by_cholesky(operator.level(level), Y, alphas)
-        return
-    for spectrum in spectra(operator):
-        yield _by_spectrum(spectrum, Y, alphas)
+        levels = map(operator.level, range(operator.n_levels))
+        solved = (by_cholesky(level, Y, alphas) for level in levels)
+    else:
+        solved = (_by_spectrum(values, U, Y, alphas) for values, U in spectra(operator))
+    return [(exact_scores(operator, Y, *parts, alphas), parts[0]) for parts in solved]
 
 
-def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    values, U = spectrum
+Solved = tuple[FloatArray, FloatArray, FloatArray]
+"""Of one level ``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,)."""
+
+
+def _by_spectrum(values: FloatArray, U: FloatArray, Y: FloatArray, alphas: FloatArray) -> Solved:
     n_rest = U.shape[0] - values.size
     shrink = 1.0 / (values[:, None] + alphas) - 1.0 / alphas  # on the span of U; 1/α elsewhere
     UY = U.T @ Y
@@ -164,8 +281,8 @@ def _by_spectrum(spectrum: Spectrum, Y: FloatArray, alphas: FloatArray) -> _Solv
     return dual, diagonal, log_det
 
 
-def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> _Solved:
-    """Solve for one alpha after the other, from K; returns what :func:`_solved` yields."""
+def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved:
+    """Solve for one alpha after the other, from K."""
     dual = np.empty((*Y.shape, alphas.size))
     diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
     K = operator.kernel_matrix()

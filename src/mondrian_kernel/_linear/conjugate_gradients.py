@@ -52,11 +52,11 @@ def conjugate_gradients(
 ) -> tuple[FloatArray, bool]:
     """Solve A X = B (N, k) for positive definite A, every column with its own steps.
 
-    ``finished`` is told the :class:`Progress` before each step; the iteration ends when it returns
-    True, or after ``max_steps`` products. ``precondition`` returns an approximation of A⁻¹ R as a
-    new array. Its result may carry further rows along with each direction, which ``product`` and
-    ``dot`` then know about; ``dot`` returns a number for each column, or one where the columns are
-    tied. Returns X, shaped as the directions, and whether ``finished`` ended it.
+    Before each step ``finished`` is called with the :class:`Progress`. The iteration ends when it
+    returns True, or after ``max_steps`` products. ``precondition`` returns an approximation of
+    A⁻¹ R as a new array. Its result may carry further rows along with each direction, which
+    ``product`` and ``dot`` then know about. ``dot`` returns a number for each column, or one where
+    the columns are tied. Returns X, shaped as the directions, and whether ``finished`` ended it.
     """
     R = B.copy()
     Z = precondition(R)

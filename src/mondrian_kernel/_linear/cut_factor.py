@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from mondrian_kernel._linear.operator import scatter_cells
 from mondrian_kernel._settings import LDL_PANEL
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -66,49 +67,58 @@ class Nested(NamedTuple):
             late = late[stage[late] >= n_cells]
         return stage
 
+    def present(self, cuts: int, rows: slice = slice(None)) -> IntArray:
+        """Cells of some rows after that many cuts."""
+        return self.stage(cuts)[self.cells[rows]]
+
     def features(self, cuts: int, rows: slice = slice(None)) -> sparse.csr_matrix:
         """Φ of some rows after that many cuts."""
-        column = self.stage(cuts)[self.cells[rows]]
-        return cell_features(column, None, self.n_partitions + cuts)
+        return cell_features(self.present(cuts, rows), None, self.n_partitions + cuts)
 
 
-class Primal:
-    """Cholesky factor of A, of size C; the rows that cells share are carried from cut to cut."""
+class _Factor:
+    """Cholesky factor of counts / M + αI, renewed before each block of cuts.
 
-    def __init__(self, nested: Nested, alpha: float, cuts: int = 0) -> None:
-        from mondrian_kernel._kernels.every_cut import share
+    The lower triangle of ``counts`` (int32) says what cells, or rows, share after ``cuts`` cuts.
+    """
 
-        n, m = nested.cells.shape
-        self.nested, self.alpha, self.cuts = nested, alpha, cuts
-        self._gram = np.empty((nested.n_cells, nested.n_cells), np.int32)
-        if cuts == 0:
-            self._gram[:m, :m] = n
-        else:
-            share(nested.cells, nested.order, nested.stage(cuts), m + cuts, self._gram)
-        self._room = np.empty(0)
+    def __init__(self, nested: Nested, alpha: float, cuts: int, counts: IntArray) -> None:
+        self.nested, self.alpha, self.cuts, self._counts = nested, alpha, cuts, counts
 
-    def factor(self) -> None:
-        """Factor the present A."""
-        from mondrian_kernel._kernels.every_cut import ridge
-
-        m = self.nested.n_partitions
-        size = m + self.cuts
-        self._room, A = _square(self._room, size, self.nested.n_cells)
-        ridge(self._gram, 1.0 / m, self.alpha, A)
-        self._R = _cholesky(A)
+    def _factor(self, size: int) -> None:
+        A = self._counts[:size, :size] * (1.0 / self.nested.n_partitions)
+        A.flat[:: size + 1] += self.alpha
+        # The lower triangle of A is the upper one of its transpose, which LAPACK overwrites.
+        self._R, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        if info:
+            raise ValueError(
+                "ΦΦᵀ + alpha I is not positive definite in floating point: alpha is too small for "
+                "features of this size. Raise alpha."
+            )
 
     def log_det(self) -> float:
         """Log-determinant of ΦΦᵀ + αI."""
         n, size = self.nested.cells.shape[0], self._R.shape[0]
         return float(2.0 * np.log(self._R.diagonal()).sum() + (n - size) * np.log(self.alpha))
 
+
+class Primal(_Factor):
+    """Factor of A, of size C: the rows that two cells share are carried from cut to cut."""
+
+    def __init__(self, nested: Nested, alpha: float) -> None:
+        n, m = nested.cells.shape
+        shared = np.empty((nested.n_cells, nested.n_cells), np.int32)
+        shared[:m, :m] = n
+        super().__init__(nested, alpha, 0, shared)
+
+    def factor(self) -> None:
+        """Factor the present A."""
+        self._factor(self.nested.n_partitions + self.cuts)
+
     def fit(self, y: FloatArray) -> tuple[FloatArray, None]:
         """Weights Φᵀ G y; residuals are left to the caller."""
-        from mondrian_kernel._kernels.every_cut import collect
-
-        b = np.empty(self._R.shape[0])
-        collect(self.nested.cells, self.nested.stage(self.cuts), y, b)
-        return dpotrs(self._R, b * self.nested.n_partitions**-0.5)[0], None
+        b = scatter_cells(self.nested.present(self.cuts), y[:, None], self._R.shape[0])
+        return dpotrs(self._R, b[:, 0])[0], None
 
     def respond(self, k: int, old: IntArray) -> tuple[FloatArray, FloatArray, None]:
         """Return [E 0]ᵀ - VᵀGΦ and VᵀGV, where V = [ΦE, features that the next k cuts make].
@@ -121,7 +131,7 @@ class Primal:
         size = m + self.cuts
         counts, shared = np.empty((k, t.n_cells), np.int32), np.empty((k, k), np.int32)
         count_shared(t, self.cuts, counts)
-        fold(counts, t.splits, m, self.cuts, shared, self._gram)
+        fold(counts, t.splits, m, self.cuts, shared, self._counts)
         V = np.zeros((old.size + k, size))
         V[np.arange(old.size), old] = 1.0
         g = counts[:, :size] / m
@@ -149,34 +159,24 @@ class Primal:
         """Go over k cuts, the last that :meth:`respond` was asked about or fewer."""
         from mondrian_kernel._kernels.every_cut import split_gram
 
-        split_gram(self._gram, self.nested.splits, self.nested.n_partitions, self.cuts, k)
+        split_gram(self._counts, self.nested.splits, self.nested.n_partitions, self.cuts, k)
         self.cuts += k
 
 
-class Dual:
-    """Cholesky factor of ΦΦᵀ + αI, of size N; a cut a|b takes 1/M from the pairs it parts."""
+class Dual(_Factor):
+    """Factor of ΦΦᵀ + αI, of size N; a cut a|b takes 1/M from the pairs of rows it parts."""
 
     def __init__(self, nested: Nested, alpha: float, cuts: int) -> None:
-        from mondrian_kernel._kernels.every_cut import agree
+        from mondrian_kernel._kernels.dense import matches
 
         n = nested.cells.shape[0]
-        self.nested, self.alpha, self.cuts = nested, alpha, cuts
-        self._counts = np.zeros((n, n), np.int32)
-        agree(nested.cells, nested.stage(cuts), self._counts)
-        self._room = np.empty(0)
+        agreed = np.empty((n, n), np.int32)
+        matches(nested.present(cuts), 0, n, agreed)
+        super().__init__(nested, alpha, cuts, agreed)
 
     def factor(self) -> None:
         """Factor the present ΦΦᵀ + αI."""
-        from mondrian_kernel._kernels.every_cut import ridge
-
-        n, m = self.nested.cells.shape
-        self._room, K = _square(self._room, n, n)
-        ridge(self._counts, 1.0 / m, self.alpha, K)
-        self._R = _cholesky(K)
-
-    def log_det(self) -> float:
-        """Log-determinant of ΦΦᵀ + αI."""
-        return float(2.0 * np.log(self._R.diagonal()).sum())
+        self._factor(self.nested.cells.shape[0])
 
     def fit(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights Φᵀ G y, and residuals α G y."""
@@ -213,25 +213,6 @@ class Dual:
 
         split_agreement(self._counts, self.nested, self.cuts, k)
         self.cuts += k
-
-
-def _square(room: FloatArray, size: int, most: int) -> tuple[FloatArray, FloatArray]:
-    """Contiguous square matrix in a buffer that grows by doubling, to ``most`` at last."""
-    if room.size < size * size:
-        room = np.empty(min(max(size * size, 2 * room.size), most * most))
-    return room, room[: size * size].reshape(size, size)
-
-
-def _cholesky(A: FloatArray) -> FloatArray:
-    """R with A = RᵀR in place of the lower triangle of C-ordered A, as the upper one of A.T."""
-    R, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
-    if info:
-        raise ValueError(
-            "ΦΦᵀ + alpha I is not positive definite in floating point: alpha is too small for "
-            "features of this size. Raise alpha."
-        )
-    factor: FloatArray = R
-    return factor
 
 
 @dataclass(frozen=True, eq=False)

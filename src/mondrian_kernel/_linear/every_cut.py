@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
+from mondrian_kernel._linear.cholesky import evidences
 from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
-from mondrian_kernel._linear.scores import evidences
+from mondrian_kernel._linear.operator import scatter_cells
 from mondrian_kernel._settings import (
     CELLS_PER_CUT,
     CUT_BLOCK_LEAST,
@@ -59,7 +60,7 @@ class EveryCut:
     low-rank update of a Cholesky factor of size min(C, N), see :func:`cut_block`; the next block
     has a fresh one. O(C²) or O(N²) a cut.
 
-    At the end of a block the error of the residuals, relative to ‖y‖, is bounded by what is left of
+    At the end of a block the error of the residuals, relative to ‖y‖, is bounded by the residual of
     the normal equations. Where the bound exceeds ``tolerance`` and a fresh factor does much better,
     the block is repeated with half the cuts. Where the leverages of a sample of rows differ by more
     than that from those of the next factor, all are computed afresh.
@@ -277,16 +278,12 @@ class EveryCut:
         Weights with gradient g = Φᵀr - αw are off by A⁻¹g, and ‖ΦA⁻¹g‖ <= ‖g‖ / (2√α). Residuals r
         miss (ΦΦᵀ + αI) r = αy by αρ, hence are off by αGρ, and ‖αGρ‖ <= ‖ρ‖.
         """
-        from mondrian_kernel._kernels.every_cut import collect
-
-        true, gradient = self._residual(coef, stage), np.empty(coef.size)
-        collect(self.cells, stage, true, gradient)
-        gradient = gradient * self.m**-0.5 - self.alpha * coef
+        true, cells = self._residual(coef, stage), stage[self.cells]
+        sums = scatter_cells(cells, np.stack([true, residual], axis=1), coef.size)
+        gradient = sums[:, 0] - self.alpha * coef
         by_weights = np.linalg.norm(gradient) / (2.0 * self.alpha**0.5)
         by_weights += np.linalg.norm(residual - true)
-        collect(self.cells, stage, residual, gradient)
-        rho = self._residual(gradient / (self.alpha * self.m**0.5), stage) - residual
-        by_rows = np.linalg.norm(rho)
+        by_rows = np.linalg.norm(self._residual(sums[:, 1] / self.alpha, stage) - residual)
         return float(min(by_weights, by_rows) / (np.linalg.norm(self.y) or 1.0))
 
     def info(self) -> dict[str, float]:

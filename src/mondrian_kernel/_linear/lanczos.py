@@ -17,9 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.cholesky import by_cholesky
+from mondrian_kernel._linear.cholesky import (
+    Scores,
+    by_cholesky,
+    exact_scores,
+    likelihoods,
+    loo_error,
+    train_error,
+)
 from mondrian_kernel._linear.operator import Operator, Products
-from mondrian_kernel._linear.scores import Scores, exact_scores, likelihoods, loo_error, train_error
 from mondrian_kernel._settings import (
     KRYLOV_BLOCK,
     KRYLOV_STEPS,
@@ -76,7 +82,7 @@ def krylov(operator: Products, starts: FloatArray, alphas: FloatArray, tol: floa
     The residual of the shift α relative to the start is the product of :math:`b_j / d_j` over the
     steps, d the pivots of :math:`T + \alpha I`; the iteration ends when all are below ``tol``.
     """
-    from mondrian_kernel._kernels.lanczos import lanczos_step, next_vectors
+    from mondrian_kernel._kernels.dense import lanczos_step, next_vectors
 
     KV: FloatArray = np.array(starts)
     V = np.zeros_like(KV)
@@ -173,7 +179,7 @@ def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
     is :math:`\ln S + T_{11} / S`. One integral serves every α, and :math:`s\, r(s)` is as smooth in
     :math:`\ln s` as a sum of logistic curves.
     """
-    from mondrian_kernel._kernels.lanczos import first_entries
+    from mondrian_kernel._kernels.dense import first_entries
 
     top = 1e8 * (np.abs(a).max() + 2.0 * b.max(initial=0.0) + alphas[-1])
     marks = np.log(np.append(alphas, top))
@@ -212,7 +218,7 @@ class Probes:
         self._crowding = _crowding(operator)
 
     def diagonal(self, level: int) -> tuple[FloatArray, list[FloatArray]]:
-        """Diagonal of G (N, A), and what it would be without each of the vectors.
+        """Diagonal of G (N, A), and the estimates that leave out one vector each.
 
         The mean of the noisy ``z ∘ G z``, smoothed over rows whose cells hold about as many rows.
         """
@@ -318,8 +324,8 @@ def lanczos_scores(
 
     Y (N, T) is scaled and centred. Training errors and quadratic forms are as exact as ``tol``.
     Determinants and diagonals of at most ``exact_rows`` rows are exact; of more rows they are
-    estimated with random vectors, solved to ``probe_tol``. Without ``rng`` what needs them, half of
-    the time, is left out and NaN.
+    estimated with random vectors, solved to ``probe_tol``. Without ``rng`` the scores that need
+    them are NaN, which saves half of the time.
     """
     n_outputs = Y.shape[1]
     solves = krylov(operator, np.tile(Y, operator.n_levels), alphas, tol)

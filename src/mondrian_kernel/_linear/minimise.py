@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear.cell_operator import CellOperator
 from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
     check_loss,
@@ -18,7 +17,7 @@ from mondrian_kernel._linear.losses import (
     slope,
     value,
 )
-from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.operator import CellOperator, Operator
 from mondrian_kernel._settings import (
     ARMIJO,
     HINGE_FIRST_VIOLATION,
@@ -40,9 +39,9 @@ class Minimum(NamedTuple):
     """A minimum, and how it was reached.
 
     ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus what is left of a ``W0``): a good start for the same rows with
-    other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 where both are
-    rounding. ``n_products`` counts products with ΦΦᵀ; of the hinge, passes over all outputs.
+    of the rows, W = Φᵀ dual (plus a multiple of ``W0``, if given): a good start for the same rows
+    with other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 if both
+    are within rounding. ``n_products`` counts products with ΦΦᵀ, or passes of the hinge.
     """
 
     W: FloatArray
@@ -82,7 +81,7 @@ def minimise(
     Examples
     --------
     >>> import numpy as np
-    >>> from mondrian_kernel._linear.cell_operator import CellOperator
+    >>> from mondrian_kernel._linear.operator import CellOperator
     >>> cells = np.array([[0, 2], [0, 3], [1, 2], [1, 3]], np.int32)
     >>> y = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> rows = CellOperator(cells, n_cells=4, centre=False)
@@ -235,7 +234,7 @@ class Newton:
         return J
 
     def gap(self, gradient: FloatArray, image: FloatArray, product: Product) -> float:
-        """Duality gap, plus what the intercept may gain where it has not settled."""
+        """Duality gap, plus a bound on the gain of an intercept that is not yet optimal."""
         b = gradient[-1]
         along = np.broadcast_to(b, self.Y.shape)
         curvature = _dot(along, self.s * product(along))

@@ -1,20 +1,22 @@
 r"""The rows of a linear problem as an operator: products with their features, never formed.
 
-A solver knows the rows only by :class:`Operator`. The cells of trees implement it in
-:mod:`mondrian_kernel._linear.cell_operator` at one lifetime and in
-:mod:`mondrian_kernel._linear.levels` at several.
+A solver knows the rows only by :class:`Operator`. The cells of trees implement it as
+:class:`CellOperator`, which has a kernel for each of several lifetimes, and in
+:mod:`mondrian_kernel._linear.levels` as one kernel that is a sum over lifetimes.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel._settings import KERNEL_ROWS, PANEL_NUMBERS
+from mondrian_kernel._trees.levels import cell_features
+from mondrian_kernel._trees.runs import NO_GROUPS, Runs, join_trees
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -122,7 +124,7 @@ class Operator(Products, Protocol):
 
     def centred(self, V: FloatArray) -> FloatArray:
         """Apply H to the columns of V, in place."""
-        from mondrian_kernel._kernels.cells import centre
+        from mondrian_kernel._kernels.dense import centre
 
         if self.centre:
             centre(self.mean_direction, V)
@@ -224,3 +226,173 @@ class SparseOperator(Operator):
     def take(self, some: NDArray[np.intp]) -> SparseOperator:
         """Return the operator of some of the rows."""
         return SparseOperator(self._Phi[some], self.sample_weight[some], self.centre, self.n_jobs)
+
+
+class CellOperator(Operator):
+    r"""Features of rows in the cells of M trees: one non-zero a tree, of the value 1/√M.
+
+    ``cells`` (N, M) is the cell of each row in each tree at the finest level, of ``n_cells`` over
+    all trees; no two trees share one. Column l of ``groups`` (C, L) is the cell of level l in which
+    a finest cell lies, ascending, so that the finest cells in a coarser one are neighbours; None
+    for one level. The sample weights are 1 where None.
+    """
+
+    def __init__(
+        self,
+        cells: IntArray,
+        n_cells: int,
+        *,
+        groups: IntArray | None = None,
+        sample_weight: FloatArray | None = None,
+        centre: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.cells = np.ascontiguousarray(cells, dtype=np.int32)
+        if cells.size and not 0 <= cells.min() <= cells.max() < n_cells:
+            raise ValueError(f"cells has columns outside [0, {n_cells}).")
+        if groups is not None and np.any(groups[1:] < groups[:-1]):
+            raise ValueError("groups must ascend from cell to cell.")
+        self._fine, self._groups, self.centre, self.n_jobs = n_cells, groups, centre, n_jobs
+        self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
+        self._scale = self.root_weight / np.sqrt(cells.shape[1])
+        self._bits: dict[int, NDArray[np.uint8]] = {}
+
+    @cached_property
+    def n_cells(self) -> NDArray[np.int64]:
+        """Number of cells at each level."""
+        if self._groups is None:
+            return np.array([self._fine])
+        n: NDArray[np.int64] = self._groups.max(axis=0).astype(np.int64) + 1
+        return n
+
+    def gather(self, W: FloatArray) -> FloatArray:
+        """Return Φ W for W (C, k), without sample weights."""
+        return self._runs.gather(W, self._plain, self.n_jobs)
+
+    def scatter(self, V: FloatArray) -> FloatArray:
+        """Return Φᵀ V for V (N, k), without sample weights."""
+        return self._runs.scatter(V, self._plain, self.n_jobs)
+
+    def gram(self, V: FloatArray) -> FloatArray:
+        """Return K_l V_l of all levels; columns l·k to l·k + k - 1 of V belong to level l."""
+        V = self.centred(np.array(V, dtype=float))
+        same = self._same(V.shape[1] // self.n_levels)
+        return self.centred(self._runs.gram(V, self._scale, self.n_jobs, same))
+
+    def level(self, index: int) -> CellOperator:
+        """Return one level alone."""
+        if self._groups is None:
+            return self
+        return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
+
+    def up_to(self, index: int) -> CellOperator:
+        """Return the levels up to one, which becomes the finest."""
+        if self._groups is None:
+            return self
+        finest = self._groups[:, index]
+        groups = self._groups[np.flatnonzero(np.diff(finest, prepend=-1)), : index + 1]
+        return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
+
+    def take(self, some: NDArray[np.intp]) -> CellOperator:
+        """Return the operator of some of the rows, at the finest level."""
+        return self._with(self.cells[some], self._fine, sample_weight=self.sample_weight[some])
+
+    def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
+        changes = {"sample_weight": self.sample_weight, **changes}
+        return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
+
+    def coarsen(self, W: FloatArray, level: int) -> FloatArray:
+        """Sum rows of W (C, k) over the cells that a level joins, (C_l, k)."""
+        if self._groups is None:
+            return W
+        group, one = self._groups[:, level], np.ones(self._fine)
+        shape = int(self.n_cells[level]), self._fine
+        join = sparse.csr_matrix((one, (group, np.arange(self._fine))), shape)
+        return np.asarray(join @ W)
+
+    def refine(self, W: FloatArray, level: int) -> FloatArray:
+        """Give cells the rows of W (C_l, k) of the coarser ones they lie in, (C, k)."""
+        return W if self._groups is None else W[self._groups[:, level]]
+
+    def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
+        """Φ of some rows, without sample weights."""
+        return cell_features(self.cells[some], None, self._fine)
+
+    def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
+        from mondrian_kernel._kernels.dense import values_where_matched
+
+        cells, n_new, n_trees = self.cells, Phi_new.shape[0], self.cells.shape[1]
+        in_each_tree = bool(np.all(np.diff(Phi_new.indptr) == n_trees))  # not far from the data
+        if not in_each_tree:
+            return super().kernel_with(Phi_new)
+        others, values = (a.reshape(n_new, n_trees) for a in (Phi_new.indices, Phi_new.data))
+        K = np.empty((self.n_rows, n_new))
+        in_threads(
+            lambda begin, end: values_where_matched(cells, others, values, begin, end, K),
+            self.n_rows,
+            self.n_jobs,
+            work=K.size * n_trees / 8,
+        )
+        K *= self._scale[:, None]
+        return K
+
+    def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
+        """Columns of S^½ Φ Φᵀ S^½, not centred, (N, len(some))."""
+        from mondrian_kernel._kernels.dense import matches_with
+
+        cells, others = self.cells, self.cells[some]
+        K, work = np.empty((self.n_rows, some.size)), some.size * cells.size / 16
+
+        def run(begin: int, end: int) -> None:
+            matches_with(cells, others, begin, end, K)
+
+        in_threads(run, self.n_rows, self.n_jobs, work=work)
+        K *= self._scale[some]
+        K *= self._scale[:, None]
+        return K
+
+    def kernel_matrix(self) -> FloatArray:
+        """Return K (N, N)."""
+        from mondrian_kernel._kernels.dense import matches
+
+        cells, n = self.cells, self.n_rows
+        K = np.empty((n, n))
+        work = n * cells.size / 16
+        in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
+        K *= self._scale
+        K *= self._scale[:, None]
+        if self.centre:
+            u = self.mean_direction
+            Ku = K @ u
+            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
+        return K
+
+    @cached_property
+    def _plain(self) -> FloatArray:
+        return np.full(self.n_rows, self.cells.shape[1] ** -0.5)
+
+    @cached_property
+    def _runs(self) -> Runs:
+        return join_trees(self.cells, self._fine)
+
+    def _same(self, per_level: int) -> NDArray[np.uint8]:
+        """Which cells lie in one group with the cell before, for the columns of a product."""
+        if self._joined is None:
+            return NO_GROUPS
+        if per_level not in self._bits:
+            columns = np.repeat(self._joined, per_level, axis=1)
+            bits = np.packbits(columns, axis=1, bitorder="little")
+            self._bits[per_level] = np.ascontiguousarray(bits.T)
+        return self._bits[per_level]
+
+    @cached_property
+    def _joined(self) -> NDArray[np.bool_] | None:
+        """Whether a cell is in one group with the cell before it (C, L), in the runs' order."""
+        groups = self._groups
+        if groups is None:
+            return None
+        if self.n_levels == 1 and np.array_equal(groups[:, 0], np.arange(groups.shape[0])):
+            return None
+        joined: NDArray[np.bool_] = np.diff(groups[self._runs.original], axis=0, prepend=-1) == 0
+        return joined

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from mondrian_kernel._linear.cholesky import Factor
+from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
 from mondrian_kernel._linear.conjugate_gradients import (
     Progress,
     conjugate_gradients,
@@ -16,7 +16,6 @@ from mondrian_kernel._linear.conjugate_gradients import (
 )
 from mondrian_kernel._linear.lanczos import Probes, krylov
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._linear.scores import centred_targets, weights
 from mondrian_kernel._settings import (
     FIT_DENSE_SIZE,
     FIT_PROBES,
@@ -78,7 +77,7 @@ class PredictiveVariance:
         if operator.centre:
             missing += alpha / operator.total_weight
         centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
-        # No eigenvalue of ΦᵀHΦ exceeds S, whence a bound below that rounding must not cross.
+        # No eigenvalue of ΦᵀHΦ exceeds S. This bounds the variance below, whatever the rounding.
         least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
 
         step = max(1, PANEL_NUMBERS // (self._mean.size if self._primal else operator.n_rows))

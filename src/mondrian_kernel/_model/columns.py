@@ -402,7 +402,7 @@ class _Search:
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
         by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
         """
-        from mondrian_kernel._kernels.differences import city_block, weighted_differences
+        from mondrian_kernel._kernels.dense import city_block, weighted_differences
 
         r, m, v = self.parts(theta)
         value = (np.exp(r) * (1.0 - m))[self.group].astype(np.float32)

@@ -181,7 +181,7 @@ class FittedModel:
 
     def _sums_over_cells(self, rows: FloatArray, W: FloatArray, n_jobs: int | None) -> FloatArray:
         """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""
-        from mondrian_kernel._kernels.scores import level_scores
+        from mondrian_kernel._kernels.walk import level_scores
 
         levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
         W = np.ascontiguousarray(W)

@@ -8,11 +8,10 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import centred_targets, evidences, signal_variance
 from mondrian_kernel._linear.levels import LevelOperator, cells_above, is_in_order
-from mondrian_kernel._linear.operator import Operator, SparseOperator
+from mondrian_kernel._linear.operator import CellOperator, Operator, SparseOperator
 from mondrian_kernel._linear.ridge import PredictiveVariance, log_det, solve, standard_loo_errors
-from mondrian_kernel._linear.scores import centred_targets, evidences, signal_variance
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import draw_folds

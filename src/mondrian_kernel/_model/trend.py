@@ -186,7 +186,7 @@ def _distances(
     """
     if A.dtype == np.float64:
         return np.asarray(cdist(A, B, kind))
-    from mondrian_kernel._kernels.differences import city_block, squared_distances
+    from mondrian_kernel._kernels.dense import city_block, squared_distances
 
     distance = np.empty((A.shape[0], B.shape[0]), np.float32)
     (city_block if kind == "cityblock" else squared_distances)(A, B, distance)

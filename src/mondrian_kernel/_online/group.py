@@ -22,9 +22,9 @@ _MAX_LEARNERS = MAX_RUNGS * len(HALF_LIVES)
 
 @cache
 def _kernels() -> Any:
-    from mondrian_kernel._kernels import rungs
+    from mondrian_kernel._kernels import learners
 
-    return rungs
+    return learners
 
 
 class Batch(NamedTuple):

@@ -30,7 +30,7 @@ from mondrian_kernel._typing import FloatArray
 
 @cache
 def _filter_kernels() -> Any:
-    from mondrian_kernel._kernels import filter as kernels
+    from mondrian_kernel._kernels import learners as kernels
 
     return kernels
 

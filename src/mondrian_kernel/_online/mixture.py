@@ -17,9 +17,9 @@ from mondrian_kernel._typing import FloatArray
 
 @cache
 def _kernels() -> Any:
-    from mondrian_kernel._kernels import mixture
+    from mondrian_kernel._kernels import learners
 
-    return mixture
+    return learners
 
 
 @dataclass(frozen=True, eq=False)

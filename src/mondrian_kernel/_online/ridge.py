@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from mondrian_kernel._linear.cholesky import lower_factor
-from mondrian_kernel._linear.scores import LOG_2PI
+from mondrian_kernel._linear.cholesky import LOG_2PI, lower_factor
 from mondrian_kernel._settings import EXACT_CHANGE, EXACT_DRIFT
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -194,7 +193,7 @@ class ExactRidge:
         self._is_factored = True
 
     def _append_dual(self, n: int) -> None:
-        from mondrian_kernel._kernels.cells import kernel_between, solve_lower
+        from mondrian_kernel._kernels.dense import kernel_between, solve_lower
 
         cells, s, k = self._rows[1][: self._n], self.weight[n:], self._n - n
         self._L, self._Z = _room(self._L, self._n), _room(self._Z.T, self._n, 0).T
@@ -211,7 +210,7 @@ class ExactRidge:
         self._Z[:, n : self._n] = linalg.solve_triangular(corner, right, lower=True).T
 
     def _solve_upper(self, B: FloatArray) -> FloatArray:
-        from mondrian_kernel._kernels.cells import solve_upper
+        from mondrian_kernel._kernels.dense import solve_upper
 
         B = np.ascontiguousarray(B)
         solve_upper(self._L, self._n, B)

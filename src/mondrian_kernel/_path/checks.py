@@ -12,8 +12,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
-from mondrian_kernel._linear.classes import check_classes, class_numbers, label_array
-from mondrian_kernel._linear.losses import LOSSES, encode
+from mondrian_kernel._linear.losses import LOSSES, check_classes, class_numbers, encode, label_array
 from mondrian_kernel._path.result import CRITERIA
 from mondrian_kernel._settings import (
     JOINED_ROWS,
@@ -147,22 +146,14 @@ def join_equal(
     return order[begin], np.add.reduceat(s[order], begin)
 
 
-def in_fixed_order(
+def fixed_order(
     rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None
-) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
-    """Join equal rows and sort them, where they are few or have weights.
+) -> tuple[NDArray[np.intp], FloatArray | None]:
+    """Join equal rows and sort them, where they are few or have weights: their numbers and weights.
 
     What is drawn at random then depends neither on the order of the rows nor on whether a row of
     weight 2 came as two rows.
     """
-    first, total = fixed_order(rows, Y, weight)
-    return rows[first], Y[first], total
-
-
-def fixed_order(
-    rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None
-) -> tuple[NDArray[np.intp], FloatArray | None]:
-    """Return the rows that :func:`in_fixed_order` returns by their numbers, and their weights."""
     if weight is None and rows.shape[0] > JOINED_ROWS:
         return np.arange(rows.shape[0]), weight
     return join_equal(rows, Y, weight)

@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
 from mondrian_kernel._path.driver import Verbose, cell_budget, listener
-from mondrian_kernel._path.forest_path import forest_path
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
+from mondrian_kernel._path.ridge_path import RidgeLearner, forest_path, ridge_path
 from mondrian_kernel._settings import (
     ALPHA_SLACK,
     CHOICE_CELLS,
@@ -105,7 +104,7 @@ def choose_width(
 
 
 class _RidgeSearch:
-    """Paths of ridge regression on some rows, from a rough one to the one that decides."""
+    """Paths of ridge regression on some rows: a rough one, then one that decides."""
 
     def __init__(
         self,

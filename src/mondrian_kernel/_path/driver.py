@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._path.result import LifetimePath, score_of
+from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import CLEARLY_WORSE, PATH_GROUP, TREE_BYTES
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
@@ -51,8 +51,8 @@ class Plan:
     Given ``lifetimes`` are all evaluated. With ``max_lifetime`` alone ``n_lifetimes`` are placed
     up to it, by the growth of the number of cells. With neither the trees grow to at most
     ``budget`` cells, until the best score lies ``patience`` lifetimes back and the last is worse by
-    more than ``margin`` (None: 3 % of the best). ``warns`` tells whether a best lifetime at the end
-    is worth a warning.
+    more than ``margin`` (None: 3 % of the best). With ``warns`` a best lifetime at the end of the
+    path gives a warning.
     """
 
     n_lifetimes: int
@@ -69,14 +69,6 @@ class Plan:
         return self.max_lifetime if self.lifetimes is None else float(self.lifetimes[-1])
 
 
-class Followed(NamedTuple):
-    """A path without its models, and the trees that it ends with."""
-
-    path: LifetimePath
-    trees: Trees
-    leaf: IntArray
-
-
 def follow(
     grown: Growth | Grown,
     learner: Learner,
@@ -84,10 +76,11 @@ def follow(
     alphas: FloatArray,
     criterion: str,
     callback: Callback | None,
-) -> Followed:
+) -> tuple[LifetimePath, Trees, IntArray]:
     """Evaluate a learner along the lifetimes of trees that grow, or are grown.
 
-    After an interrupt the path holds what was done; before the first point it is passed on.
+    Returns a path without models, the trees that it ends with, and the leaf of each row. After an
+    interrupt the path holds the points done; without any, the interrupt is raised again.
     """
     steps: Iterable[FloatArray]
     total, end = plan.n_lifetimes, plan.end
@@ -111,7 +104,7 @@ def follow(
                 trees, leaf = grown.freeze(float(group[-1]))
             for new in learner.score(trees, leaf, group):
                 points += new
-                best = np.nanmin(_score(points, criterion), axis=1)
+                best = np.nanmin(_path(points, alphas, criterion).score, axis=1)
                 if callback is not None:
                     info = {"lifetime": points[-1].lifetime, "best": float(best.min())}
                     callback(len(points), total, info)
@@ -129,24 +122,19 @@ def follow(
     path = _path(points, alphas, criterion, complete)
     if complete and plan.warns:
         _warn(path, grown, plan)
-    return Followed(path, trees, leaf)
+    return path, trees, leaf
 
 
-def _score(points: list[Point], criterion: str) -> FloatArray:
-    return score_of(criterion, _curves(points))
-
-
-def _curves(points: list[Point]) -> dict[str, FloatArray]:
-    return {name: np.array([p.curves[name] for p in points]) for name in points[0].curves}
-
-
-def _path(points: list[Point], alphas: FloatArray, criterion: str, complete: bool) -> LifetimePath:
+def _path(
+    points: list[Point], alphas: FloatArray, criterion: str, complete: bool = True
+) -> LifetimePath:
+    curves = {name: np.array([p.curves[name] for p in points]) for name in points[0].curves}
     solver = np.array([p.solver for p in points]) if points[0].solver else None
     return LifetimePath(
         np.array([p.lifetime for p in points]),
         np.array([p.n_cells for p in points]),
         alphas,
-        _curves(points),
+        curves,
         criterion,
         complete,
         solver,
@@ -186,7 +174,7 @@ def _outside() -> int:
 
 
 def advance(grown: Growth | Grown, max_lifetime: float, budget: int) -> float:
-    """Let the trees grow to a lifetime, or as far as memory goes; return how far that was."""
+    """Grow the trees to a lifetime, or as far as memory allows; return the lifetime reached."""
     end = grown.advance_within(max_lifetime, budget)
     if end < max_lifetime:
         _warn_budget(end)
@@ -275,7 +263,7 @@ def lifetimes_between(
 
 
 def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatArray]:
-    """Yield groups of lifetimes, the trees growing just as far as the next group needs.
+    """Yield groups of lifetimes. Before each, the trees grow to the last of its lifetimes.
 
     Ends when every row has a cell of its own or at ``max_cells``.
     """
@@ -311,7 +299,7 @@ def passed_its_best(best: FloatArray, patience: int, clearly: float | None = Non
 
 
 def listener(verbose: Verbose) -> Callback | None:
-    """Return what a path calls as it advances: nothing, :func:`report`, or the given callable."""
+    """Return the callback of a path: None, :func:`report`, or the given callable."""
     if callable(verbose):
         return verbose
     return report if verbose else None

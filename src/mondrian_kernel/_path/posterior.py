@@ -13,9 +13,9 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, PredictiveVariance, solve
-from mondrian_kernel._linear.scores import centred_targets, signal_variance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._settings import (
     MEAN_NODES,
@@ -276,7 +276,7 @@ def lifetime_posterior(
 
     The marginal likelihood of y is taken as constant from each lifetime of the path to the next,
     and below the first as at the first: exact where the path holds every cut, for then no cell
-    changes in between. As in the paper the prior lives on [0, Λ], with Λ the last lifetime of the
+    changes in between. As in the paper the prior is cut to [0, Λ], with Λ the last lifetime of the
     path: mass outside is cut off and the rest scaled up. So Λ itself ends the last interval
     and its own weight is 0, unless it is the only lifetime.
 
@@ -301,7 +301,7 @@ def lifetime_posterior(
     -----
     All is done with logarithms: marginal likelihoods span thousands of nats, and a prior may put
     next to nothing where they are large. Where the path's solver is "lanczos" its determinants are
-    estimates, and the weights are only as good as ``path.log_marginal_likelihood_std`` is small.
+    estimates, with the standard error ``path.log_marginal_likelihood_std``, and so are the weights.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_kernel._linear.cell_operator import CellOperator
+from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, solve
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CRITERIA = ("loo", "holdout", "evidence", "evidence-paper")
 
-# For each criterion the curves that may hold it, and what they are called.
+# For each criterion the curves that it may be read from, and their labels.
 _CURVES = {
     "holdout": {
         "validation_error": "mean squared error, rows held out",
@@ -153,7 +153,8 @@ class LifetimePath:
     @cached_property
     def score(self) -> FloatArray:
         """Value of the criterion, lower is better, of shape (L, A); NaN where not computed."""
-        return score_of(self.criterion, self.curves)
+        score = next(self.curves[name] for name in _CURVES[self.criterion] if name in self.curves)
+        return -score if self.criterion.startswith("evidence") else score
 
     @property
     def best_index(self) -> tuple[int, int]:
@@ -368,16 +369,10 @@ class Curve(NamedTuple):
     values: FloatArray
 
 
-def score_of(criterion: str, values: dict[str, FloatArray]) -> FloatArray:
-    """Values of a criterion by name, the lower the better, from the curves of a path."""
-    score = next(values[name] for name in _CURVES[criterion] if name in values)
-    return -score if criterion.startswith("evidence") else score
-
-
 def curves(path: LifetimePath) -> dict[str, Curve]:
     """Return the curves of a path, by the criterion that they are of.
 
-    "train" is the training error. What is NaN throughout was left out by the solver.
+    "train" is the training error. Curves that the solver left out, all NaN, are not returned.
     """
     return {
         criterion: Curve(label, path.curves[name])

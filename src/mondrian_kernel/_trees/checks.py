@@ -45,7 +45,7 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Name the argument in errors that are about what is in it."""
+    """Put the name of an argument in front of errors about its contents."""
     try:
         yield
     except (TypeError, ValueError) as error:

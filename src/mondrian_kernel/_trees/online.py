@@ -22,9 +22,9 @@ _NO_CAP = 2**63 - 1
 
 @cache
 def _kernels() -> Any:
-    from mondrian_kernel._kernels import extend, refine
+    from mondrian_kernel._kernels import extend
 
-    return extend.extend, extend.undo, refine.refine, refine.unrefine
+    return extend.extend, extend.undo, extend.refine, extend.unrefine
 
 
 class OnlineTrees:
@@ -229,7 +229,7 @@ class OnlineTrees:
 
         Nothing is cut at once, and the new rung has the cells of the one below. But where a row
         arrives in a leaf from now on, the clock of the leaf goes on to the new lifetime before the
-        row is put in. The rows of the leaf are not at hand, so its whole box is cut, at the rate of
+        row is put in. The rows of the leaf are not stored, so its whole box is cut, at the rate of
         its linear dimension and by the lack of memory as if the clock had never stopped. By
         projectivity the new row is parted from all others, early or late, as by trees that were
         run to the new lifetime at once; early rows are not parted from each other before a new

@@ -1,4 +1,4 @@
-"""Trees joined into runs, so that rows which share their cells go through several at once."""
+"""Trees joined into runs: rows that share their cells in several trees are summed only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mondrian trees on data, frozen: flat arrays, what they are at any lifetime, and their cuts."""
+"""Mondrian trees on data, frozen as flat arrays: their cells at any lifetime, and their cuts."""
 
 from __future__ import annotations
 

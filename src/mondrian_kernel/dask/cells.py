@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from mondrian_kernel._linear.cholesky import lower_factor
+from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.lanczos import krylov
 from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
-from mondrian_kernel._linear.scores import evidences
 from mondrian_kernel._settings import STD_NUMBERS, SUM_PANEL_NUMBERS
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees

@@ -15,8 +15,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from mondrian_kernel._linear.classes import class_numbers, label_array, weigh_classes
-from mondrian_kernel._linear.losses import encode, intercept_hessian, slope, smoothness, value
+from mondrian_kernel._linear.losses import (
+    class_numbers,
+    encode,
+    intercept_hessian,
+    label_array,
+    slope,
+    smoothness,
+    value,
+    weigh_classes,
+)
 from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal

@@ -1,9 +1,14 @@
-"""A Kalman filter with a diagonal covariance, which learns from each row once.
+"""Learners of a stream: a Kalman filter with a diagonal covariance, mixtures, copies of tables.
 
-The weights of a row's cells share its error in proportion to their variances. The variances shrink
-with every row. A row costs O(MK) for each rung and level.
+The filter learns from each row once. The weights of a row's cells share its error in proportion to
+their variances, which shrink with every row. A row costs O(MK) for each rung and level.
 
-One call trains all learners on a batch. See :mod:`mondrian_kernel._kernels.rungs` for the arrays.
+One call trains J learners on a batch. ``leaf`` int32 (n, M) holds the node of each row in each
+tree. Learner j learns at the rung ``rung[j]`` int64; several may share one. A learner has a table
+with a row for each of its cells, or several such tables. If it learns at L levels at once, row
+c L + l belongs to cell c at level l, and ``column`` int32 (at least R L, n_nodes) holds in row
+r L + l the cell of each node. Tables come as a tuple of one length, whatever the number of
+learners; the first J of them are used.
 """
 
 import numpy as np
@@ -11,7 +16,7 @@ import numpy as np
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.tables import NodeTable
 from mondrian_kernel._kernels.walk import walk_trees
-from mondrian_kernel._settings import FLAT_VARIANCE
+from mondrian_kernel._settings import FLAT_VARIANCE, LEAST_CURVATURE, MIXTURE_KEEP, STREAM_WINDOW
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
 CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
@@ -222,3 +227,99 @@ def mixed_scores(
                         variance[i] -= shares[j] * feature**2 * known
     for i in range(variance.size):
         variance[i] = max(variance[i], alpha)  # but for rounding
+
+
+@kernel
+def judge(
+    scores,
+    base,
+    Y,
+    sample_weight,
+    loss,
+    curvature,
+    weights,
+    n_seen,
+    gram,
+    moment,
+    error,
+    mixed,
+):
+    """Mix the scores of rows, and learn from their targets how good the learners are.
+
+    ``scores`` (J, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
+    ``mixed`` (n, K) receives f = base + Σ_j weights_j (scores_j - base). Changed in place: with
+    x_j = scores_j - base and h the curvature of s ℓ, but at least a share of its bound s
+    ``curvature``, ``gram`` (J, J) is the discounted sum of h x xᵀ, and ``moment`` (J,) that of
+    x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean losses of
+    the learners and of their mixture over all rows, of which ``n_seen`` came before these; later,
+    over the last ``STREAM_WINDOW`` or so.
+    """
+    J, n, K = scores.shape
+    x, D = np.empty((J, K)), np.empty(K)
+    for i in range(n):
+        rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)
+        for k in range(K):
+            mixed[i, k] = base[k]
+            for j in range(J):
+                x[j, k] = scores[j, i, k] - base[k]
+                mixed[i, k] += weights[j] * x[j, k]
+        for j in range(J):
+            _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
+            error[j] += rate * (value - error[j])
+        # Without a variance of the scores the step is the negative slope.
+        h, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
+        h = max(h, LEAST_CURVATURE * sample_weight[i] * curvature)
+        error[J] += rate * (value - error[J])
+        for j in range(J):
+            moment[j] *= MIXTURE_KEEP
+            for k in range(K):
+                moment[j] += x[j, k] * (h * (mixed[i, k] - base[k]) + D[k])
+            for other in range(J):
+                total = 0.0
+                for k in range(K):
+                    total += x[j, k] * x[other, k]
+                gram[j, other] = MIXTURE_KEEP * gram[j, other] + h * total
+
+
+@kernel
+def inherit(rung, origin, n_before, n_kinds, tables):
+    """Give new cells that were cut off from old ones the values of the old ones.
+
+    At rung r the k-th new cell is a part of ``origin[r][k]``; for learner j it is the table row
+    ``n_before[j]`` + k. ``tables`` are two-dimensional, the same number of each of the kinds. Only
+    for learners of one level.
+    """
+    length = len(tables) // n_kinds
+    for i in range(len(tables)):
+        j, a = i % length, tables[i]
+        if j < rung.size:
+            cut = origin[rung[j]]
+            for k in range(cut.size):  # in order: a part may have been cut again
+                for e in range(a.shape[1]):
+                    a[n_before[j] + k, e] = a[cut[k], e]
+
+
+@kernel
+def keep(leaf, column, rung, n_levels, n_before, tables, kept):
+    """Copy the table rows that a batch may change.
+
+    ``tables`` are as of :func:`inherit`. ``kept`` is a tuple of arrays (J, S, any), one for each
+    kind. It receives the first ``n_before[j]`` rows of a table if these are at most n M L.
+    Otherwise entry (i M + m) L + l receives the row of the cell of row i in tree m at level l, if
+    that is among the first ``n_before[j]``.
+    """
+    n_trees, length = leaf.shape[1], len(tables) // len(kept)
+    for t in range(len(tables)):
+        j, a, out = t % length, tables[t], kept[t // length]
+        n = n_before[j] if j < rung.size else 0
+        if n <= leaf.size * n_levels:
+            for c in range(n):
+                for e in range(a.shape[1]):
+                    out[j, c, e] = a[c, e]
+        else:
+            for i in range(leaf.size * n_levels):
+                node, level = leaf[i // n_levels // n_trees, i // n_levels % n_trees], i % n_levels
+                c = column[rung[j] * n_levels + level, node] * n_levels + level
+                if c < n:
+                    for e in range(a.shape[1]):
+                        out[j, i, e] = a[c, e]

@@ -1,4 +1,4 @@
-"""Dense kernel matrices: entries from the cells of rows, centring, triangular solves."""
+"""Dense arrays of rows: kernel matrices, distances, centring, triangular solves, Lanczos steps."""
 
 import numpy as np
 
@@ -106,3 +106,92 @@ def solve_upper(L, n, B):
             B[k, i] = b
             for j in range(i):
                 B[k, j] -= b * L[i, j]
+
+
+@kernel(fastmath=True)
+def city_block(A, B, out):
+    """Write the L1 distances between rows of A (n, D) and B (m, D) to ``out`` (n, m), float32."""
+    n_columns = A.shape[1]
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            total = np.float32(0.0)
+            for d in range(n_columns):
+                total += abs(A[i, d] - B[j, d])
+            out[i, j] = total
+
+
+@kernel(fastmath=True)
+def squared_distances(A, B, out):
+    """Write the squared distances between rows of A (n, D) and B (m, D) to ``out`` (n, m)."""
+    n_columns = A.shape[1]
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            total = np.float32(0.0)
+            for d in range(n_columns):
+                total += (A[i, d] - B[j, d]) * (A[i, d] - B[j, d])
+            out[i, j] = total
+
+
+@kernel(fastmath=True)
+def weighted_differences(A, B, P, out):
+    """Add Σ_ij P_ij |A_di - B_dj| to ``out`` (D,) for A (D, n), B (D, m), P (n, m), float32."""
+    for i in range(A.shape[1]):
+        for d in range(A.shape[0]):
+            own = A[d, i]
+            total = np.float32(0.0)
+            for j in range(B.shape[1]):
+                total += P[i, j] * abs(own - B[d, j])
+            out[d] += total
+
+
+@kernel
+def lanczos_step(KV, V, V_old, a, b_old):
+    """Three-term recurrence in place: ``KV <- KV - b_old V_old - a V`` with ``a = VᵀKV``.
+
+    All are (N, k); the squared norms of the new columns are returned.
+    """
+    n_rows, k = V.shape
+    a[:] = 0.0
+    for i in range(n_rows):
+        for j in range(k):
+            KV[i, j] -= b_old[j] * V_old[i, j]
+            a[j] += V[i, j] * KV[i, j]
+    norms = np.zeros(k)
+    for i in range(n_rows):
+        for j in range(k):
+            u = KV[i, j] - a[j] * V[i, j]
+            KV[i, j] = u
+            norms[j] += u * u
+    return norms
+
+
+@kernel
+def next_vectors(KV, b, kept):
+    """Divide the columns of KV (N, k) by ``b``, or set them to 0 where it is, and copy them.
+
+    ``kept`` (k, N) may be in single precision.
+    """
+    n_rows, k = KV.shape
+    inverse = np.zeros(k)
+    for j in range(k):
+        if b[j] > 0.0:
+            inverse[j] = 1.0 / b[j]
+    for i in range(n_rows):
+        for j in range(k):
+            v = KV[i, j] * inverse[j]
+            KV[i, j] = v
+            kept[j, i] = v
+
+
+@kernel
+def first_entries(a, b, shifts, out):
+    """Set ``out`` to the first entry of ``(T + sI)⁻¹`` for each of ``shifts``.
+
+    It is a continued fraction. T has the diagonal ``a`` (n,), and ``b`` (n - 1,) beside it; no
+    shift may make it indefinite.
+    """
+    out[:] = 0.0
+    for i in range(a.size - 1, -1, -1):
+        square = b[i] * b[i] if i < b.size else 0.0
+        for k in range(shifts.size):
+            out[k] = 1.0 / (a[i] + shifts[k] - square * out[k])
