@@ -22,11 +22,11 @@ from mondrian_kernel import (
     load,
     save,
 )
-from mondrian_kernel._model.columns import learn_columns
 from mondrian_kernel._model.explain import shapley_values
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._model.importance import importances
 from mondrian_kernel._model.kernel_fit import fit_kernel
+from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._model.notes import draw_background
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import BACKGROUND_ROWS

@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
 from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.class_fit import working_targets
-from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
+from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt
 from mondrian_kernel._model.fitted import Basis, FittedModel
+from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter, Means

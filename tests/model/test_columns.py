@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from mondrian_kernel._model import columns as module
-from mondrian_kernel._model.columns import Columns, _Search, is_learnt, learn_columns, rank_table
+from mondrian_kernel._model.columns import Columns, is_learnt, rank_table
+from mondrian_kernel._model.learn_columns import _Search, learn_columns
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
+from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
 from mondrian_kernel._settings import (

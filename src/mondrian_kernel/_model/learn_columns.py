@@ -1,0 +1,265 @@
+"""Learn relevances, shares of ranks and widths, by the error of rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mondrian_kernel._model.columns import Columns, Metric, rank_table, significant
+from mondrian_kernel._settings import (
+    COLUMN_LEAST_RELEVANCE,
+    COLUMN_LEAST_ROWS,
+    COLUMN_MANY_ROWS,
+    COLUMN_PAIRS,
+    COLUMN_PRIOR,
+    COLUMN_RANK_PRIOR,
+    COLUMN_RATE,
+    COLUMN_ROWS,
+    COLUMN_START_ALPHAS,
+    COLUMN_START_LIFETIMES,
+    COLUMN_START_ROWS,
+    COLUMN_STEPS,
+    COLUMN_WIDTHS,
+    LEAST_ERROR,
+)
+from mondrian_kernel._trees.threads import few_blas_threads
+from mondrian_kernel._typing import FloatArray
+
+SQRT_12 = float(np.sqrt(12.0))  # ranks in units of their standard deviation
+
+
+@few_blas_threads
+def learn_columns(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    seed: int,
+    *,
+    scale: FloatArray,
+    group: NDArray[np.intp] | None = None,
+    ranked: NDArray[np.bool_] | None = None,
+) -> Metric:
+    r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
+
+    .. math::
+        \min \; \frac n2 \ln \sum_{i \in V} s_i (y_i - f_F(x_i))^2
+        + \frac{1}{2 \tau^2} \sum_d \Big(\ln r_d - \overline{\ln r}\Big)^2
+        + \frac{1}{2 \tau_m^2} \sum_d \operatorname{logit}(m_d)^2
+
+    with :math:`f_F` kernel ridge regression on other rows F, with the kernel
+    :math:`\sum_l v_l \exp(-\lambda_l \lVert t - t' \rVert_1)`. Every step of the descent (Adam)
+    draws new rows F and V, so that all rows take part and none is fitted twice by chance.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, D)
+        Rows.
+    Y : ndarray of shape (N, T)
+        Targets, on comparable scales.
+    weight : ndarray of shape (N,) or None
+        Positive weights s.
+    seed : int
+        Seed of the rows of each step.
+    scale : ndarray of shape (D,)
+        What columns are divided by, s.
+    group : ndarray of shape (D,) or None
+        Number of the group of each column; a group has one relevance. None: each its own.
+    ranked : ndarray of bool, of shape (D,) or None
+        Which columns may use ranks; None: all.
+
+    Returns
+    -------
+    metric : Metric
+        Columns, lifetimes and shares. With fewer than 20 rows nothing is learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._model.learn_columns import learn_columns
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> found = learn_columns(X, np.sin(X[:, :1]), None, seed=0, scale=np.ones(3))
+    >>> int(found.columns.relevance.argmax())
+    0
+    """
+    n_rows, n_columns = rows.shape
+    group = np.arange(n_columns) if group is None else group
+    ranked = np.ones(n_columns, bool) if ranked is None else ranked
+    widths = np.array(COLUMN_WIDTHS)
+    plain = Columns.scaled(scale)
+    spread = _mean_distance(rows / scale)
+    if n_rows < COLUMN_LEAST_ROWS or spread == 0.0 or not np.ptp(Y, axis=0).any():
+        lifetime = 1.0 / spread if spread > 0 else 1.0
+        return Metric(plain, lifetime * widths, np.full(widths.size, 1.0 / widths.size))
+    knots, ranks = rank_table(rows, weight)
+    whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
+    search = _Search(rows, whole, Y, weight, group, seed)
+    theta = search.descend(search.start())
+    r, m, v = search.parts(theta)
+    relevance = np.exp(r - r.max())[group]
+    relevance = np.maximum(relevance / relevance.mean(), COLUMN_LEAST_RELEVANCE)
+    relevance = significant(relevance)
+    lifetime = float(significant(np.exp(r.max()) * np.exp(r - r.max())[group].mean())[()])
+    share = np.where(ranked, significant(m[group]), 0.0)
+    columns = Columns(
+        scale / (relevance * (1.0 - share)), relevance, SQRT_12 * relevance * share, knots, ranks
+    )
+    return Metric(columns, lifetime * widths, v / v.sum())
+
+
+def _mean_distance(rows: FloatArray) -> float:
+    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)]
+    return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
+
+
+class _Search:
+    """Descent on the error of rows held out, over log-relevances, rank shares and widths."""
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        whole: Columns,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        group: NDArray[np.intp],
+        seed: int,
+    ) -> None:
+        n_rows, n_columns = rows.shape
+        self.group, self.n_groups = group, int(group.max()) + 1
+        self.rng = np.random.default_rng(seed)
+        many = max(1.0, n_rows / COLUMN_MANY_ROWS)  # the work may grow as the rows do
+        self.steps = int(min(COLUMN_STEPS[0] * np.sqrt(many), COLUMN_STEPS[1]))
+        most = min(COLUMN_ROWS[0] * np.sqrt(many), COLUMN_ROWS[1])
+        most = int(min(most, np.sqrt(many * COLUMN_PAIRS / n_columns)))
+        self.n_out = max(1, min(n_rows // 3, most))
+        self.n_fit = min(n_rows - self.n_out, most)
+        # Rows that the steps will draw; more are never looked at.
+        needed = self.steps * (self.n_out + self.n_fit)
+        some = np.sort(self.rng.permutation(n_rows)[:needed]) if needed < n_rows else slice(None)
+        rows = rows[some]
+        # Only differences matter; a large mean would cost the few digits of single precision.
+        self.values = ((rows - rows.mean(axis=0)) / whole.scale).astype(np.float32)
+        self.ranks = whole.ranked(rows).astype(np.float32)
+        self.Y = Y[some]
+        self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
+
+    def draws(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield rows to fit and rows to hold out, all of them once before any comes again."""
+        n, size = self.Y.shape[0], self.n_out + self.n_fit
+        order, at = self.rng.permutation(n), 0
+        while True:
+            if at + size > n:
+                order, at = self.rng.permutation(n), 0
+            yield order[at + self.n_out : at + size], order[at : at + self.n_out]
+            at += size
+
+    def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return log-relevances and rank shares of the groups, and weights of the widths."""
+        G = self.n_groups
+        return theta[:G], 1.0 / (1.0 + np.exp(-theta[G : 2 * G])), np.exp(theta[2 * G :])
+
+    def start(self) -> FloatArray:
+        """Return the best of a few points at which all columns count alike."""
+        n = min(COLUMN_START_ROWS, self.Y.shape[0] // 2)
+        some = self.rng.permutation(self.Y.shape[0])
+        parts = some[:n], some[n : 2 * n]
+        T = 0.5 * (self.values[parts[0]] + self.ranks[parts[0]])
+        spread = max(_mean_distance(T.astype(np.float64)), float(np.finfo(np.float32).tiny))
+        n_widths = len(COLUMN_WIDTHS)
+        points = [
+            np.concatenate(
+                [
+                    np.full(self.n_groups, np.log(c / spread)),
+                    np.zeros(self.n_groups),
+                    np.full(n_widths, -np.log(alpha * n_widths)),
+                ]
+            )
+            for c in COLUMN_START_LIFETIMES
+            for alpha in COLUMN_START_ALPHAS
+        ]
+        values = [self.slope(point, *parts)[0] for point in points]
+        return points[int(np.argmin(values))]
+
+    def descend(self, theta: FloatArray) -> FloatArray:
+        """Take steps (Adam) with a falling rate; return the mean of the last third.
+
+        All relevances share one unit of the steps, and so do all rank shares and all widths: with
+        a unit of its own a column whose slope is only noise would move as far as any other.
+        """
+        mean, square, last, steps = np.zeros_like(theta), np.zeros_like(theta), [theta], self.steps
+        kinds = np.split(np.arange(theta.size), [self.n_groups, 2 * self.n_groups])
+        for step, (fitted, out) in zip(range(steps), self.draws(), strict=False):
+            _, gradient = self.slope(theta, fitted, out)
+            mean = 0.9 * mean + 0.1 * gradient
+            for kind in kinds:
+                square[kind] = 0.95 * square[kind] + 0.05 * np.mean(gradient[kind] ** 2)
+            rate = COLUMN_RATE * min(1.0, 2.0 * (1.0 - step / steps))
+            unit = np.sqrt(square / (1.0 - 0.95 ** (step + 1))) + 1e-8
+            theta = theta - rate * mean / (1.0 - 0.9 ** (step + 1)) / unit
+            last = [*last, theta] if step > 2 * steps // 3 else [theta]
+        return np.asarray(np.mean(last, axis=0))
+
+    def slope(
+        self, theta: FloatArray, fitted: NDArray[np.intp], out: NDArray[np.intp]
+    ) -> tuple[float, FloatArray]:
+        """Return the objective at ``theta``, and its gradient.
+
+        With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
+        by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
+        """
+        from mondrian_kernel._kernels.dense import city_block, weighted_differences
+
+        r, m, v = self.parts(theta)
+        value = (np.exp(r) * (1.0 - m))[self.group].astype(np.float32)
+        rank = (np.exp(r) * m)[self.group].astype(np.float32)
+        T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
+        K = []  # widths of both matrices; each is the fourth power of the one before
+        for t in T:
+            D = np.empty((t.shape[0], fitted.size), np.float32)
+            city_block(t, T[0], D)
+            powers = [np.exp(np.float32(-COLUMN_WIDTHS[0]) * D)]
+            for _ in COLUMN_WIDTHS[1:]:
+                squared = powers[-1] * powers[-1]
+                powers.append(squared * squared)
+            K.append(powers)
+        s, s_out = self.s[fitted], self.s[out][:, None]
+        A = sum(w * E for w, E in zip(v, K[0], strict=True)).astype(np.float64)
+        A.flat[:: fitted.size + 1] += 1.0 / s
+        centre = np.average(self.Y[fitted], axis=0, weights=s)
+        factor, _ = lapack.dpotrf(A, lower=1, overwrite_a=1)
+        a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
+        parts = [E @ a for E in K[1]]
+        residual = sum(w * p for w, p in zip(v, parts, strict=True)) + centre - self.Y[out]
+        scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
+        error = float(np.sum(s_out * residual**2) / scale) + LEAST_ERROR
+        slope = 2.0 * s_out * residual / (scale * error)
+        z = lapack.dpotrs(
+            factor, sum(w * (E.T @ slope) for w, E in zip(v, K[1], strict=True)), lower=1
+        )[0]
+        half, n_groups = 0.5 * out.size, self.n_groups
+        gradient = np.empty_like(theta)
+        for k, (E, w) in enumerate(zip(K[0], v, strict=True)):
+            change = np.sum(slope * parts[k]) - np.sum(z * (E @ a))
+            gradient[2 * n_groups + k] = half * w * change
+        pairs = []  # derivatives in the distances of the pairs of both matrices
+        for Es, left in ((K[0], -z), (K[1], slope)):
+            each = zip(COLUMN_WIDTHS, v, Es, strict=True)
+            by_distance = sum(np.float32(-c * w) * E for c, w, E in each)
+            pairs.append(by_distance * (left @ a.T).astype(np.float32))
+        by_part = []
+        for table in (self.values, self.ranks):
+            total = np.zeros(table.shape[1])
+            own = np.ascontiguousarray(table[fitted].T)
+            for some, P in zip((fitted, out), pairs, strict=True):
+                weighted_differences(np.ascontiguousarray(table[some].T), own, P, total)
+            by_part.append(half * np.bincount(self.group, total, n_groups))
+        of_value, of_rank = by_part
+        centred, logit = r - r.mean(), theta[n_groups : 2 * n_groups]
+        gradient[:n_groups] = np.exp(r) * ((1 - m) * of_value + m * of_rank)
+        gradient[:n_groups] += centred / COLUMN_PRIOR**2
+        gradient[n_groups : 2 * n_groups] = np.exp(r) * m * (1 - m) * (of_rank - of_value)
+        gradient[n_groups : 2 * n_groups] += logit / COLUMN_RANK_PRIOR**2
+        prior = np.sum(centred**2) / COLUMN_PRIOR**2 + np.sum(logit**2) / COLUMN_RANK_PRIOR**2
+        return half * np.log(error) + 0.5 * float(prior), gradient
