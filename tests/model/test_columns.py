@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from mondrian_kernel._model import columns as module
+from mondrian_kernel._model import learn_columns as module
 from mondrian_kernel._model.columns import Columns, is_learnt, rank_table
 from mondrian_kernel._model.learn_columns import _Search, learn_columns
 
