@@ -136,7 +136,7 @@ class UncertainRegressor(ExplainableEstimator):
             scale = scale / spread.unit_deviation
         else:
             mean, scale, spread = self._scores_and_scale(self._check_new(X))
-        values = mean + scale * spread.quantiles(shares)[:, None]
+        values = mean + scale * spread.quantiles(shares, mean)
         if clip:
             values = np.clip(values, spread.lowest, spread.highest)
         return self._shaped(values)

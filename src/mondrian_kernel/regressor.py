@@ -16,13 +16,14 @@ from mondrian_kernel._base import MondrianEstimator, in_space_of_trees, shared_d
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.importance import findings_of_numbers
-from mondrian_kernel._model.kernel_fit import fit_kernel, with_spread
+from mondrian_kernel._model.kernel_fit import KernelFit, fit_kernel
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import (
     fit_ridge,
     log_marginal_likelihood,
     unfitted_ridge,
 )
+from mondrian_kernel._model.spread import Spread, fit_spread, known_share, unknown_spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
@@ -213,7 +214,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 n_jobs=self.n_jobs,
                 stages=stages,
             )
-            model = with_spread(fit, Y)
+            model = replace(fit.model, spread=_spread_of(fit, rows, Y))
             stages.done("errors of rows held out")
             group = self._column_of_output()
             assert model.spread is not None
@@ -443,3 +444,21 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _spread_of(fit: KernelFit, rows: FloatArray, Y: FloatArray) -> Spread:
+    """Return the spread of the errors of the rows that were held out from a fit."""
+    operator, levels = fit.operator, fit.model.levels
+    if fit.rows.size == 0:
+        return unknown_spread(levels.n_features, Y)
+    return fit_spread(
+        operator.take(fit.rows),
+        levels,
+        Y[fit.rows] - fit.predictions,
+        Y,
+        operator.sample_weight,
+        fit.model.seed,
+        predictions=fit.predictions,
+        points=fit.model.columns(rows[fit.rows]),
+        known=known_share(operator, levels, fit.rows),
+    )
