@@ -23,7 +23,13 @@ from mondrian_kernel._model.ridge_model import (
     log_marginal_likelihood,
     unfitted_ridge,
 )
-from mondrian_kernel._model.spread import Spread, fit_spread, known_share, unknown_spread
+from mondrian_kernel._model.spread import (
+    Spread,
+    errors_with_all_rows,
+    fit_spread,
+    known_share,
+    unknown_spread,
+)
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
@@ -448,17 +454,19 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
 
 def _spread_of(fit: KernelFit, rows: FloatArray, Y: FloatArray) -> Spread:
     """Return the spread of the errors of the rows that were held out from a fit."""
-    operator, levels = fit.operator, fit.model.levels
+    operator, levels, model = fit.operator, fit.model.levels, fit.model
     if fit.rows.size == 0:
         return unknown_spread(levels.n_features, Y)
+    own, fitted = operator.take(fit.rows), float(np.mean(fit.folds.of_row != 0))
+    errors, noise = Y[fit.rows] - fit.predictions, model.signal * model.alpha
     return fit_spread(
-        operator.take(fit.rows),
+        own,
         levels,
-        Y[fit.rows] - fit.predictions,
+        errors_with_all_rows(errors, own.sample_weight, noise, fitted),
         Y,
         operator.sample_weight,
-        fit.model.seed,
+        model.seed,
         predictions=fit.predictions,
-        points=fit.model.columns(rows[fit.rows]),
+        points=model.columns(rows[fit.rows]),
         known=known_share(operator, levels, fit.rows),
     )

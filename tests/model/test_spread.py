@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel._model.error_scale import hats, knots_of
-from mondrian_kernel._model.spread import Spread, range_of, upper_quantile
+from mondrian_kernel._model.spread import Spread, errors_with_all_rows, range_of, upper_quantile
 
 rng = np.random.default_rng(0)
 
@@ -99,6 +99,15 @@ def test_quantiles_are_those_of_rows_with_like_predictions():
     spread = Spread(**vars(spread) | {"predictions": predictions})
     found = spread.quantiles(np.array([0.05, 0.95]), some)
     assert_array_equal(found[:, :, 0], [[-1, -1, -3, -3], [1, 1, 3, 3]])
+
+
+def test_only_what_is_not_noise_gets_smaller_with_more_rows():
+    errors, ones = rng.normal(size=(500, 2)), np.ones(500)
+    square = (errors**2).mean(axis=0)
+    assert_allclose(errors_with_all_rows(errors, ones, square, 0.8), errors)
+    assert_allclose(errors_with_all_rows(errors, ones, 9 * square, 0.8), errors)
+    assert_allclose(errors_with_all_rows(errors, ones, 0 * square, 0.8), 0.8**0.4 * errors)
+    assert_array_equal(errors_with_all_rows(0 * errors, ones, square, 0.8), 0 * errors)
 
 
 def test_few_rows_have_one_set_of_quantiles():

@@ -17,7 +17,13 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.levels_fit import fit_folds
-from mondrian_kernel._model.spread import Spread, fit_spread, known_share, unknown_spread
+from mondrian_kernel._model.spread import (
+    Spread,
+    errors_with_all_rows,
+    fit_spread,
+    known_share,
+    unknown_spread,
+)
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
@@ -94,11 +100,12 @@ def _spread(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -
     unit = np.where(unit > 0, unit, 1.0)
     by_fold = np.repeat((centred / unit)[:, None], folds.n_folds, axis=1)
     found = fit_folds(operator, by_fold, folds, levels.weights[:, None] / model.alpha)
-    out = folds.held_out
+    out, noise = folds.held_out, model.signal * model.alpha
+    errors, fitted = centred[out] - unit * found[:, :, 0], float(np.mean(folds.of_row != 0))
     spread = fit_spread(
         operator.take(out),
         levels,
-        centred[out] - unit * found[:, :, 0],
+        errors_with_all_rows(errors, rows.weight[out], noise, fitted),
         rows.Y,
         rows.weight,
         model.seed,

@@ -22,6 +22,7 @@ from mondrian_kernel._settings import (
     RANGE_ROWS,
     RANGE_SHARE,
     RECENT_ROWS,
+    SPREAD_LEARNING,
     SPREAD_UNKNOWN,
 )
 from mondrian_kernel._trees.levels import Levels
@@ -301,6 +302,21 @@ def fit_spread(
         lowest,
         highest,
     )
+
+
+def errors_with_all_rows(
+    errors: FloatArray, weight: FloatArray, noise: FloatArray, fitted: float
+) -> FloatArray:
+    r"""Return errors (n, K) as small as those of a fit to all rows.
+
+    They are those of fits to a share of the rows, ``fitted``. The noise, of variance ``noise``
+    (K,), stays as it is. The rest of the error falls with the number of rows N as
+    :math:`N^{-0.4}`.
+    """
+    square = np.average(errors**2, axis=0, weights=weight)
+    stays = np.minimum(noise / np.where(square > 0, square, np.inf), 1.0)
+    out: FloatArray = errors * np.sqrt(stays + (1.0 - stays) * fitted ** (2 * SPREAD_LEARNING))
+    return out
 
 
 def known_share(operator: LevelOperator, levels: Levels, rows: NDArray[np.intp]) -> float:
