@@ -58,11 +58,10 @@ class PortableModel:
         if spread is None:
             raise ValueError(f"A {self.kind} has no intervals.")
         mean, log_scale, mass, rows = self._scores(self._numbers(X))
-        curves = zip(mean.T, spread["knots"].T, spread["log_scale"].T, strict=True)
-        log_scale += np.stack([np.interp(*curve) for curve in curves], axis=1)
-        for d, knots in enumerate(spread["column_knots"].T):
-            for k, values in enumerate(spread["column_logs"][:, d].T):
-                log_scale[:, k] += np.interp(rows[:, d], knots, values)
+        for k, f in enumerate(mean.T):
+            log_scale[:, k] += np.interp(f, spread["knots"][:, k], spread["log_scale"][:, k])
+            for d, knots in enumerate(spread["column_knots"].T):
+                log_scale[:, k] += np.interp(rows[:, d], knots, spread["column_logs"][:, d, k])
         unknown = (1.0 - mass / spread["known"]).clip(0.0, 1.0)[:, None]
         scale = np.hypot(np.exp(log_scale.clip(-700.0, 700.0)), np.sqrt(unknown) * spread["far"])
         both = mean[:, None] + scale[:, None] * _ends(spread, 0.5 + 0.5 * coverage, mean)
@@ -156,20 +155,15 @@ def _ends(spread: Any, share: float, mean: Floats) -> Floats:
     """Return the quantiles of errors that end intervals, (n, 2, K), by the prediction (n, K)."""
     weight, out = spread["weight"], np.empty((mean.shape[0], 2, mean.shape[1]))
     n_knots = int(np.clip(weight.sum() ** 2 / (weight @ weight) // _KNOT_ROWS, 1, _KNOTS))
-    both = zip(spread["errors"].T, spread["predictions"].T, strict=True)
-    for k, (errors, own) in enumerate(both):
+    for k, own in enumerate(spread["predictions"].T):
         order = np.argsort(own, kind="stable")
         below = np.cumsum(weight[order])
         place = np.searchsorted(below, below[-1] * (np.arange(n_knots) + 0.5) / n_knots)
         knots = np.unique(own[order[np.minimum(place, own.size - 1)]])
-        for end, sign in enumerate((-1.0, 1.0)):
-            found = []
-            for hat in np.eye(knots.size):
-                near = np.interp(own, knots, hat)
-                some = near > 0
-                each = sign * errors[some], near[some] * weight[some], share
-                found.append(sign * _upper_quantile(*each))
-            out[:, end, k] = np.interp(mean[:, k], knots, found)
+        near = [np.interp(own, knots, hat) * weight for hat in np.eye(knots.size)]
+        for end, errors in enumerate((-spread["errors"][:, k], spread["errors"][:, k])):
+            found = [_upper_quantile(errors[w > 0], w[w > 0], share) for w in near]
+            out[:, end, k] = (-1, 1)[end] * np.interp(mean[:, k], knots, found)
     return out
 
 
