@@ -255,3 +255,10 @@ def test_impossible_spreads_are_refused(model, name):
     bad.flat[0] = np.nan
     with pytest.raises(ValueError, match="spread"):
         Spread(**{**vars(spread), name: bad}).check(n_cells, 3, n_outputs)
+
+
+def test_too_many_rows_for_a_joint_covariance_are_refused(model):
+    many = np.zeros((10_001, 3))
+    for ask in (lambda: model.predict(many, return_cov=True), lambda: model.sample_y(many)):
+        with pytest.raises(ValueError, match=r"10001 × 10001 numbers.*return_std"):
+            ask()
