@@ -64,8 +64,8 @@ class PortableModel:
                 log_scale[:, k] += np.interp(rows[:, d], knots, spread["column_logs"][:, d, k])
         unknown = (1.0 - mass / spread["known"]).clip(0.0, 1.0)[:, None]
         scale = np.hypot(np.exp(log_scale.clip(-700.0, 700.0)), np.sqrt(unknown) * spread["far"])
-        both = mean[:, None] + scale[:, None] * _ends(spread, 0.5 + 0.5 * coverage, mean)
-        both = both.clip(spread["lowest"], spread["highest"])
+        both: Floats = mean[:, None] + scale[:, None] * _ends(spread, 0.5 + 0.5 * coverage, mean)
+        both = np.clip(both, spread["lowest"], spread["highest"])
         return both[..., 0] if self._one_output else both
 
     def _class_scores(self, X: Any) -> Floats:

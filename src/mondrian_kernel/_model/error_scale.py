@@ -100,28 +100,24 @@ def fit_error_scale(
         D = 0
     places = [knots_of(points[:, d], weight, SPREAD_COLUMN_KNOTS) for d in range(D)]
     n_knots = max((own.size for own in places), default=1)
-    column_knots = np.stack([_padded(own, n_knots) for own in places] or [np.empty(0)], axis=-1)
+    column_knots = np.empty((n_knots, D))
+    for d, own in enumerate(places):
+        column_knots[:, d] = _padded(own, n_knots)
     parts = [hats(points[:, d], own) for d, own in enumerate(places)]
     B = np.hstack([np.empty((n, 0)), *parts])
     centre = np.average(B, axis=0, weights=weight)
     ends = np.cumsum([own.size for own in places])[:-1]
-    found = []
-    for own, error in zip(predictions.T, errors.T, strict=True):
-        knots, logs, h = _sizes_by_prediction(own, error, weight)
+    m = int(np.clip(n // SPREAD_KNOTS_ROWS, 1, SPREAD_KNOTS))
+    cells, all_logs = np.empty((levels.n_features, K)), np.empty((n, K))
+    knots, log_scale, column_logs = np.empty((m, K)), np.empty((m, K)), np.empty((n_knots, D, K))
+    for k, (own, error) in enumerate(zip(predictions.T, errors.T, strict=True)):
+        knots[:, k], logs, h = _sizes_by_prediction(own, error, weight, m)
         fit = _Sizes(operator, levels, np.abs(error) / np.exp(h), B - centre, seed)
-        level = fit.level - centre @ fit.coef
-        columns = [_padded(part, n_knots) for part in np.split(fit.coef, ends)[:D]]
-        found.append((fit.cell_weights, knots, logs + level, columns, h + fit.logs))
-    cells, knots, logs, columns, all_logs = zip(*found, strict=True)
-    by_column = np.array(columns).reshape(K, D, n_knots).transpose(2, 1, 0)
-    return ErrorScale(
-        np.stack(cells, axis=1),
-        np.stack(knots, axis=1),
-        np.stack(logs, axis=1),
-        column_knots.reshape(n_knots, D),
-        np.ascontiguousarray(by_column),
-        np.stack(all_logs, axis=1),
-    )
+        cells[:, k], all_logs[:, k] = fit.cell_weights, h + fit.logs
+        log_scale[:, k] = logs + fit.level - centre @ fit.coef
+        for d, part in enumerate(np.split(fit.coef, ends)[:D]):
+            column_logs[:, d, k] = _padded(part, n_knots)
+    return ErrorScale(cells, knots, log_scale, column_knots, column_logs, all_logs)
 
 
 def _padded(values: FloatArray, n: int) -> FloatArray:
@@ -130,10 +126,9 @@ def _padded(values: FloatArray, n: int) -> FloatArray:
 
 
 def _sizes_by_prediction(
-    predictions: FloatArray, errors: FloatArray, weight: FloatArray
+    predictions: FloatArray, errors: FloatArray, weight: FloatArray, n_knots: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return knots (m,), logarithms of the mean size of errors there, and those at rows (n,)."""
-    n_knots = int(np.clip(errors.size // SPREAD_KNOTS_ROWS, 1, SPREAD_KNOTS))
     floor = SPREAD_FLOOR * np.sqrt(np.average(errors**2, weights=weight))
     knots = knots_of(predictions, weight, n_knots)
     near = hats(predictions, knots) * weight[:, None]
@@ -207,7 +202,7 @@ class _Sizes:
         self, operator: LevelOperator, target: FloatArray, root: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Return coefficients of the rows in ridge regressions, in single precision."""
-        half = root.astype(np.float32)
+        half: FloatArray = root.astype(np.float32)
         right = half * target.astype(np.float32)
         enough = LEVEL_TOL * np.linalg.norm(right, axis=0)
         dual, _ = conjugate_gradients(
