@@ -450,7 +450,7 @@ class MondrianEstimator(BaseEstimator):
             model = self._fitted()
             fixed = Basis(model.columns, model.trend, model.link, model.spread)
         spread = None if fixed is None else fixed.spread
-        errors, n_cells = Y, np.zeros(1, np.int64)
+        errors, scores, n_cells = Y, Y, np.zeros(1, np.int64)
         if spread is not None:
             model = self._fitted()
             n_cells = np.diff(model.levels.offset)
@@ -475,7 +475,7 @@ class MondrianEstimator(BaseEstimator):
             raise
         if fixed is not None and spread is not None:
             more = new.online.n_cells[: n_cells.size] - n_cells
-            fixed = replace(fixed, spread=spread.continued(errors, n_cells, more))
+            fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
 

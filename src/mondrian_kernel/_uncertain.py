@@ -14,6 +14,7 @@ from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import WidthMixture
+from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._typing import FloatArray
 
 
@@ -56,8 +57,13 @@ class UncertainRegressor(ExplainableEstimator):
         if mixture is not None:
             if return_std:
                 return mixture.mean_std(X)
-            return mixture.mean_cov(X) if return_cov else mixture.mean(X)
+            if return_cov:
+                _check_joint(len(self._check_new(X)))
+                return mixture.mean_cov(X)
+            return mixture.mean(X)
         rows = self._check_new(X)
+        if return_cov:
+            _check_joint(len(rows))
         if return_std:
             mean, scale, spread = self._scores_and_scale(rows)
             return self._shaped(mean), self._shaped(scale * spread.unit_deviation)
@@ -136,7 +142,7 @@ class UncertainRegressor(ExplainableEstimator):
             scale = scale / spread.unit_deviation
         else:
             mean, scale, spread = self._scores_and_scale(self._check_new(X))
-        values = mean + scale * spread.quantiles(shares)[:, None]
+        values = mean + scale * spread.quantiles(shares, mean)
         if clip:
             values = np.clip(values, spread.lowest, spread.highest)
         return self._shaped(values)
@@ -180,6 +186,7 @@ class UncertainRegressor(ExplainableEstimator):
         rng = check_random_state(random_state)
         mixture: WidthMixture | None = getattr(self, "_mixture", None)
         if mixture is not None:
+            _check_joint(len(self._check_new(X)))
             return mixture.sample_y(X, n_samples, rng)
         mean, cov = self.predict(X, return_cov=True)
         if self._one_output:
@@ -228,6 +235,16 @@ class UncertainRegressor(ExplainableEstimator):
         state = super().__getstate__()
         state["_bars"] = None  # computed again when asked for
         return state
+
+
+def _check_joint(n_rows: int) -> None:
+    """Raise ValueError if there are too many rows for a joint covariance."""
+    if n_rows > VARIANCE_DENSE_SIZE:
+        raise ValueError(
+            f"The joint covariance of {n_rows} rows is a matrix of {n_rows} × {n_rows} numbers, "
+            f"more than {VARIANCE_DENSE_SIZE} × {VARIANCE_DENSE_SIZE}. Ask for fewer rows at once, "
+            "or use return_std or predict_interval."
+        )
 
 
 def _check_shares(shares: FloatArray, name: str) -> FloatArray:

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 _MAGIC, _FORMAT = b"\x89MONDR\r\n", 3
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
+_KNOTS, _KNOT_ROWS = 5, 250  # predictions at which quantiles are taken, and rows for each
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
 
 
@@ -56,13 +57,15 @@ class PortableModel:
         spread = self.model["spread"]
         if spread is None:
             raise ValueError(f"A {self.kind} has no intervals.")
-        mean, log_scale, mass = self._scores(self._numbers(X))
-        local = np.exp((log_scale + spread["intercept"]).clip(-700.0, 700.0))
-        scale = np.hypot(local, np.sqrt((1.0 - mass).clip(0.0, 1.0))[:, None] * spread["far"])
-        errors, rest = spread["errors"], (spread["weight"], 0.5 + 0.5 * coverage)
-        ends = -_upper_quantile(-errors, *rest), _upper_quantile(errors, *rest)
-        both = np.stack([mean + scale * end for end in ends], axis=1)
-        both = both.clip(spread["lowest"], spread["highest"])
+        mean, log_scale, mass, rows = self._scores(self._numbers(X))
+        for k, f in enumerate(mean.T):
+            log_scale[:, k] += np.interp(f, spread["knots"][:, k], spread["log_scale"][:, k])
+            for d, knots in enumerate(spread["column_knots"].T):
+                log_scale[:, k] += np.interp(rows[:, d], knots, spread["column_logs"][:, d, k])
+        unknown = (1.0 - mass / spread["known"]).clip(0.0, 1.0)[:, None]
+        scale = np.hypot(np.exp(log_scale.clip(-700.0, 700.0)), np.sqrt(unknown) * spread["far"])
+        both: Floats = mean[:, None] + scale[:, None] * _ends(spread, 0.5 + 0.5 * coverage, mean)
+        both = np.clip(both, spread["lowest"], spread["highest"])
         return both[..., 0] if self._one_output else both
 
     def _class_scores(self, X: Any) -> Floats:
@@ -87,8 +90,8 @@ class PortableModel:
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])
         return np.concatenate(parts, axis=1)
 
-    def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return scores, logarithms of the scale of errors, and the mass of the widest cells."""
+    def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return scores, the part of the scale in the cells, mass of the widest cells, rows."""
         model, columns = self.model, self.model["columns"]
         rows, spread = X / columns["scale"], model["spread"]
         for d in np.flatnonzero(columns["bend"]):
@@ -101,7 +104,7 @@ class PortableModel:
         scores = sums[:, : model["intercept"].size] + model["intercept"]
         if model["trend"] is not None:
             scores += np.concatenate([_trend(model["trend"], block) for block in blocks])
-        return scores, sums[:, scores.shape[1] :], mass
+        return scores, sums[:, scores.shape[1] :], mass, rows
 
 
 def _unpacked(model: Any) -> Any:
@@ -182,15 +185,31 @@ def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Float
     return total, np.exp(2.0 * log_stay[:, 0]).reshape(n, M).mean(axis=1)
 
 
-def _upper_quantile(errors: Floats, weight: Floats, share: float) -> Floats:
-    """Return the smallest error with ``share`` of n + 1 rows at or below it, for each output."""
-    order, n = np.argsort(errors, axis=0), float(weight.sum())
-    below = np.cumsum(weight[order], axis=0) < share * (n + 1.0) * (1 - 1e-12)
-    at = np.take_along_axis(order, np.minimum(below.sum(axis=0), len(errors) - 1)[None], axis=0)
-    out: Floats = np.take_along_axis(errors, at, axis=0)[0]
-    if share > n / (n + 1.0):  # too few rows: as far out as a normal error would be
+def _ends(spread: Any, share: float, mean: Floats) -> Floats:
+    """Return the quantiles of errors that end intervals, (n, 2, K), by the prediction (n, K)."""
+    weight, out = spread["weight"], np.empty((mean.shape[0], 2, mean.shape[1]))
+    n_knots = int(np.clip(weight.sum() ** 2 / (weight @ weight) // _KNOT_ROWS, 1, _KNOTS))
+    for k, own in enumerate(spread["predictions"].T):
+        order = np.argsort(own, kind="stable")
+        below = np.cumsum(weight[order])
+        place = np.searchsorted(below, below[-1] * (np.arange(n_knots) + 0.5) / n_knots)
+        knots = np.unique(own[order[np.minimum(place, own.size - 1)]])
+        near = [np.interp(own, knots, hat) * weight for hat in np.eye(knots.size)]
+        for end, errors in enumerate((-spread["errors"][:, k], spread["errors"][:, k])):
+            found = [_upper_quantile(errors[w > 0], w[w > 0], share) for w in near]
+            out[:, end, k] = (-1, 1)[end] * np.interp(mean[:, k], knots, found)
+    return out
+
+
+def _upper_quantile(errors: Floats, weight: Floats, share: float) -> float:
+    """Return the smallest error with ``share`` of n + 1 rows at or below it."""
+    order, total = np.argsort(errors), float(weight.sum())
+    n = max(total, total**2 / float(weight @ weight))
+    below = np.cumsum(weight[order]) < share * (n + 1.0) * (total / n) * (1 - 1e-12)
+    out = float(errors[order[min(int(below.sum()), len(errors) - 1)]])
+    if share > n / (n + 1.0) and out > 0:  # too few rows: as far out as a normal error would be
         normal = NormalDist().inv_cdf
-        out = np.where(out > 0, out * normal(share) / normal(max(n / (n + 1.0), 0.75)), out)
+        out *= normal(share) / normal(max(n / (n + 1.0), 0.75))
     return out
 
 

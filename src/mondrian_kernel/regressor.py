@@ -213,7 +213,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 n_jobs=self.n_jobs,
                 stages=stages,
             )
-            model = with_spread(fit, Y)
+            model = with_spread(fit, rows, Y)
             stages.done("errors of rows held out")
             group = self._column_of_output()
             assert model.spread is not None

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from benchmarks import PARTS, accuracy, check, data
 from benchmarks.accuracy import interval_score
 from benchmarks.growth import plan as growth_plan
-from benchmarks.intervals import LEVELS, conformal, from_intervals, scores
+from benchmarks.intervals import LEVELS, calibration_error, conformal, from_intervals, scores
 from benchmarks.methods import OURS
 from benchmarks.record import Key, Options, path_of, run
 from benchmarks.streams import trees_in
@@ -40,7 +40,7 @@ def test_a_part_is_measured_and_shown_from_end_to_end(options):
     assert path_of("accuracy", options).exists()
 
 
-@pytest.mark.parametrize("part", sorted(set(PARTS) - {"growth", "accuracy", "intervals"}))
+@pytest.mark.parametrize("part", sorted(set(PARTS) - {"growth", "accuracy"}))
 def test_every_part_has_a_plan_of_functions_that_a_process_can_call(options, part):
     module = import_module(f"benchmarks.{part}")
     cells = module.plan(options.made_quick())
@@ -89,6 +89,17 @@ def test_conformal_quantiles_cover_whatever_the_regression_says():
 def test_ends_of_intervals_are_quantiles_in_order():
     ends = [np.array([[-w, w]]) for w in (5, 4, 3, 2, 1)]
     np.testing.assert_array_equal(from_intervals(ends, np.zeros(1)), [np.arange(-5, 6)])
+
+
+def test_the_calibration_error_is_how_far_probabilities_are_off():
+    rng = np.random.default_rng(0)
+    right = rng.uniform(0.5, 1.0, size=20_000)
+    chances = np.column_stack([1 - right, right])
+    y = (rng.random(right.size) < right).astype(int)
+    # In each of 8 bins a mean of 2500 differences of deviation up to 0.5 is up to 0.01 off.
+    assert calibration_error(y, chances) < 0.01
+    sure = np.column_stack([0 * right, 0 * right + 1])
+    assert calibration_error(y, sure) == pytest.approx(1 - y.mean())
 
 
 def test_trees_for_a_time_lie_on_the_line_through_two_runs():

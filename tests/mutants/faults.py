@@ -166,7 +166,7 @@ FAULTS = {
     "the spread of a fit forgets the weights": Fault(
         "_model/spread.py",
         "        weight.copy(),",
-        "        np.ones(n_rows),",
+        "        np.ones(errors.shape[0]),",
         "tests/model/test_spread.py::test_the_errors_of_a_fit_have_the_weights_of_their_rows",
     ),
     "the link of a classifier ignores the weights": Fault(

@@ -1,6 +1,7 @@
 """Streams that change: forgetting, intervals, scales, late classes, and bounded memory."""
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,11 +218,12 @@ def test_intervals_of_a_fit_continue(n_fit, monkeypatch):
 
 
 def test_a_spread_that_goes_on_is_weighted_by_age():
-    one = np.ones(1)
-    old = Spread(np.arange(5.0)[:, None], one, -np.ones((400, 1)), np.ones(400), one, -one, one)
-    new = old.continued(np.ones((128, 1)), np.array([2, 3]), np.array([1, 2]))
+    old = Spread.normal(-np.ones((400, 1)), np.ones(400))
+    old = replace(old, cell_weights=np.arange(5.0)[:, None])
+    new = old.continued(np.ones((128, 1)), np.ones((128, 1)), np.array([2, 3]), np.array([1, 2]))
     assert_array_equal(new.cell_weights[:, 0], [0, 1, 0, 2, 3, 4, 0, 0])
     # Steady state: rows of all ages; half of their weight is that of the last 128 rows.
     assert np.average(new.errors[:, 0] > 0, weights=new.weight) == pytest.approx(0.5, rel=1e-6)
-    new = new.continued(np.ones((2000, 1)), np.array([3, 5]), np.array([0, 0]))
-    assert new.errors.shape == (1024, 1)
+    ones = np.ones((2000, 1))
+    new = new.continued(ones, ones, np.array([3, 5]), np.array([0, 0]))
+    assert new.errors.shape == new.predictions.shape == (1024, 1)

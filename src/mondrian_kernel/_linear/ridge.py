@@ -99,13 +99,13 @@ class PredictiveVariance:
         """
         operator, alpha = self._operator, self._alpha
         squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
-        Psi = Phi_new.toarray() - self._mean
         if self._factor is not None and self._factor.primal:
-            Z = self._factor.whitened(Psi.T)
+            Z = self._factor.whitened((Phi_new.toarray() - self._mean).T)
             cov: FloatArray = alpha * (Z.T @ Z)
-        else:
-            cross = self._cross(Phi_new)
-            cov = Psi @ Psi.T - cross.T @ self._solved(cross)
+        else:  # cells may be many: no dense features
+            cross, along = self._cross(Phi_new), Phi_new @ self._mean
+            cov = (Phi_new @ Phi_new.T).toarray() - cross.T @ self._solved(cross)
+            cov += self._mean @ self._mean - along - along[:, None]
         cov = 0.5 * (cov + cov.T)
         if operator.centre:
             cov += alpha / operator.total_weight

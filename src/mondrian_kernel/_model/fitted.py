@@ -80,7 +80,7 @@ class Basis:
         n_columns, n_outputs = model.trees.n_dims, model.n_outputs
         self.columns.check(n_columns)
         if self.spread is not None:
-            self.spread.check(model.levels.n_features, n_outputs)
+            self.spread.check(model.levels.n_features, n_columns, n_outputs)
         if self.trend is not None:
             self.trend.check(n_columns, n_outputs)
         link = np.zeros(n_outputs + 1) if self.link is None else self.link
@@ -177,7 +177,7 @@ class FittedModel:
         scores = found[:, :K] + self.intercept
         if self.trend is not None:
             scores += self.trend(rows)
-        return scores, spread.scale(found[:, K:-1], found[:, -1])
+        return scores, spread.scale(found[:, K:-1], found[:, -1], scores, rows)
 
     def _sums_over_cells(self, rows: FloatArray, W: FloatArray, n_jobs: int | None) -> FloatArray:
         """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""

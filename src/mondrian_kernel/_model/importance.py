@@ -161,7 +161,8 @@ def _coverage(spread: Spread) -> float:
     tail = 0.5 * (1.0 - MEASURED_COVERAGE)
     half, inside = np.arange(spread.weight.size) % 2 == 0, np.empty(spread.errors.shape)
     for own in (half, ~half):
-        other = replace(spread, errors=spread.errors[~own], weight=spread.weight[~own])
-        low, high = other.quantiles(np.array([tail, 1.0 - tail]))
+        parts = {name: getattr(spread, name)[~own] for name in ("errors", "predictions", "weight")}
+        shares = np.array([tail, 1.0 - tail])
+        low, high = replace(spread, **parts).quantiles(shares, spread.predictions[own])
         inside[own] = (low <= spread.errors[own]) & (spread.errors[own] <= high)
     return float(np.average(inside.mean(axis=1), weights=spread.weight))

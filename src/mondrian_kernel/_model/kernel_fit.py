@@ -18,7 +18,12 @@ from mondrian_kernel._model.levels_fit import (
     predictions_of,
     solve_levels,
 )
-from mondrian_kernel._model.spread import fit_spread, unknown_spread
+from mondrian_kernel._model.spread import (
+    errors_with_all_rows,
+    fit_spread,
+    known_share,
+    unknown_spread,
+)
 from mondrian_kernel._model.trend import fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
@@ -236,17 +241,26 @@ def _choose_weights(
     return choose_level_weights(operator, by_fold, folds, n_levels)
 
 
-def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
-    """Return the model with the spread of its errors."""
-    if fit.rows.size == 0:
-        unknown = unknown_spread(fit.model.levels.n_features, Y)
-        return replace(fit.model, spread=unknown)
-    errors = Y[fit.rows] - fit.predictions
-    operator, levels = fit.operator.take(fit.rows), fit.model.levels
-    weight, seed = fit.operator.sample_weight, fit.model.seed
-    spread = fit_spread(operator, levels, errors, Y, weight, seed)
+def with_spread(fit: KernelFit, rows: FloatArray, Y: FloatArray) -> FittedModel:
+    """Return the model with the spread of the errors of the rows that were held out."""
+    model, operator, levels, out = fit.model, fit.operator, fit.model.levels, fit.rows
+    if out.size == 0:
+        return replace(model, spread=unknown_spread(levels.n_features, Y))
+    own, fitted = operator.take(out), float(np.mean(fit.folds.of_row != 0))
+    errors, noise = Y[out] - fit.predictions, model.signal * model.alpha
+    spread = fit_spread(
+        own,
+        levels,
+        errors_with_all_rows(errors, own.sample_weight, noise, fitted),
+        Y,
+        operator.sample_weight,
+        model.seed,
+        predictions=fit.predictions,
+        points=model.columns(rows[out]),
+        known=known_share(operator, levels, out),
+    )
     weights = rounded(spread.cell_weights, SINGLE_BITS)
-    return replace(fit.model, spread=replace(spread, cell_weights=weights))
+    return replace(model, spread=replace(spread, cell_weights=weights))
 
 
 def cell_weights(

@@ -16,7 +16,13 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.levels_fit import fit_folds
-from mondrian_kernel._model.spread import Spread, fit_spread, unknown_spread
+from mondrian_kernel._model.spread import (
+    Spread,
+    errors_with_all_rows,
+    fit_spread,
+    known_share,
+    unknown_spread,
+)
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
@@ -75,11 +81,11 @@ def fit_ridge(model: FittedModel, n_jobs: int | None, points: FloatArray | None)
     target, _ = centred_targets(operator, model.rows.Y)
     signal = signal_variance(operator, target, fit.dual)
     model = replace(model, cell_weights=fit.coef, intercept=fit.intercept, signal=signal)
-    return replace(model, spread=_spread(model, n_jobs))
+    return replace(model, spread=_spread(model, n_jobs, points))
 
 
-def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
-    """Return the spread of errors of rows held out."""
+def _spread(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -> Spread:
+    """Return the spread of errors of rows held out; ``points`` are the scaled rows, if known."""
     rows, levels, before = model.rows, model.levels, model.spread
     assert rows is not None
     folds = draw_folds(rows.weight.size, model.seed)
@@ -87,14 +93,25 @@ def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
         return unknown_spread(levels.n_features, rows.Y)
     operator = LevelOperator(model.trees, rows.leaf, levels, rows.weight, centre=False)
     operator.n_jobs = n_jobs
-    centred = rows.Y - np.average(rows.Y, axis=0, weights=rows.weight)
+    mean = np.average(rows.Y, axis=0, weights=rows.weight)
+    centred = rows.Y - mean
     unit = np.abs(centred).max(axis=0)  # single precision has no room for large numbers
     unit = np.where(unit > 0, unit, 1.0)
     by_fold = np.repeat((centred / unit)[:, None], folds.n_folds, axis=1)
     found = fit_folds(operator, by_fold, folds, levels.weights[:, None] / model.alpha)
-    out = folds.held_out
-    errors = centred[out] - unit * found[:, :, 0]
-    spread = fit_spread(operator.take(out), levels, errors, rows.Y, rows.weight, model.seed)
+    out, noise = folds.held_out, model.signal * model.alpha
+    errors, fitted = centred[out] - unit * found[:, :, 0], float(np.mean(folds.of_row != 0))
+    spread = fit_spread(
+        operator.take(out),
+        levels,
+        errors_with_all_rows(errors, rows.weight[out], noise, fitted),
+        rows.Y,
+        rows.weight,
+        model.seed,
+        predictions=mean + unit * found[:, :, 0] if model.trend is None else None,
+        points=None if points is None else points[out],
+        known=known_share(operator, levels, out),
+    )
     if model.trend is not None and before is not None:  # the rows hold what the trend left of y
         spread = replace(spread, far=before.far, lowest=before.lowest, highest=before.highest)
     return spread
@@ -168,9 +185,7 @@ class ErrorBars:
 
     def spread(self, signal: FloatArray) -> Spread:
         """Return errors of both signs in units of the standard deviation, as a spread."""
-        unit = self.errors / np.sqrt(np.where(signal > 0, signal, 1.0))
-        known = Spread.normal(signal.size)
+        unit, weight = self.errors / np.sqrt(np.where(signal > 0, signal, 1.0)), self.weight
         if unit.shape[0] == 0:
-            return known
-        weight = np.concatenate([self.weight, self.weight])
-        return replace(known, errors=np.concatenate([unit, -unit]), weight=weight)
+            unit, weight = np.ones((1, signal.size)), np.ones(1)
+        return Spread.normal(np.concatenate([unit, -unit]), np.concatenate([weight, weight]))

@@ -1,8 +1,8 @@
 r"""How far off predictions are: a local scale of the errors, and their quantiles.
 
-The errors :math:`e_i` are those of rows that were held out. Their size is learnt on the same trees,
-:math:`\ln s(x) = \mathrm{E} \ln |e|`, and the quantiles are those of :math:`e_i / s(x_i)`, with s
-learnt from other rows.
+The errors :math:`e_i` are those of rows that were held out. Their scale is s(x) of
+:mod:`mondrian_kernel._model.error_scale`. The quantiles are those of :math:`e_i / s(x_i)`, with s
+learnt from other rows. They change with the prediction, and each end of an interval has its own.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mondrian_kernel._linear.levels import LevelOperator
-from mondrian_kernel._model.folds import Folds
-from mondrian_kernel._model.levels_fit import fit_folds, solve_levels
+from mondrian_kernel._model.error_scale import fit_error_scale, hats, interpolated, knots_of
 from mondrian_kernel._settings import (
     ERROR_HALF_LIFE,
-    LEVEL_TREES,
+    QUANTILE_KNOTS,
+    QUANTILE_KNOTS_ROWS,
     RANGE_ROWS,
     RANGE_SHARE,
     RECENT_ROWS,
-    SPREAD_FLOOR,
-    SPREAD_FOLDS,
-    SPREAD_WEIGHTS,
+    SPREAD_LEARNING,
+    SPREAD_UNKNOWN,
 )
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
@@ -32,18 +31,26 @@ from mondrian_kernel._typing import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    r"""Local scale :math:`s(x) = e^{g(x)}` of the errors, and errors in units of it.
+    r"""Local scale s(x) of the errors, and errors in units of it.
+
+    .. math:: \ln s(x) = h(f(x)) + \sum_d h_d(x_d) + g(x)
 
     Attributes
     ----------
     cell_weights : ndarray of shape (F, K)
         Weights of the cells in g.
-    intercept : ndarray of shape (K,)
-        Intercept of g.
-    errors : ndarray of shape (n, K)
-        Errors :math:`(y_i - f(x_i)) / s(x_i)` of rows held out.
+    knots, log_scale : ndarrays of shape (m, K)
+        Predictions in ascending order, and h at these. Between them h is linear.
+    column_knots : ndarray of shape (q, D)
+        Values of each column, as the trees see it, in ascending order.
+    column_logs : ndarray of shape (q, D, K)
+        The functions h_d at these; linear between them. No column has one where D is 0.
+    errors, predictions : ndarrays of shape (n, K)
+        Errors :math:`(y_i - f(x_i)) / s(x_i)` of rows held out, and their predictions.
     weight : ndarray of shape (n,)
         Weights of these rows.
+    known : float
+        Share of the widest cells from which on a row counts as one like the fitted rows.
     far : ndarray of shape (K,)
         Standard deviation of y about its mean. Where the trees know nothing of a row this is added.
     lowest, highest : ndarrays of shape (K,)
@@ -51,28 +58,42 @@ class Spread:
     """
 
     cell_weights: FloatArray
-    intercept: FloatArray
+    knots: FloatArray
+    log_scale: FloatArray
+    column_knots: FloatArray
+    column_logs: FloatArray
     errors: FloatArray
+    predictions: FloatArray
     weight: FloatArray
+    known: float
     far: FloatArray
     lowest: FloatArray
     highest: FloatArray
 
     @classmethod
-    def normal(cls, n_outputs: int) -> Spread:
-        """Return a spread whose scale is a standard deviation."""
-        one, free = np.ones((1, n_outputs)), np.full(n_outputs, np.inf)
-        none = np.empty((0, n_outputs))
-        return cls(none, one[0], np.vstack([one, -one]), np.ones(2), one[0], -free, free)
+    def normal(cls, errors: FloatArray, weight: FloatArray) -> Spread:
+        """Return a spread whose scale is a standard deviation, of errors (n, K) in units of it."""
+        K = errors.shape[1]
+        one, none, free = np.zeros((1, K)), np.empty((0, K)), np.full(K, np.inf)
+        scale = none, one, one, np.empty((1, 0)), np.empty((1, 0, K))
+        return cls(*scale, errors, np.zeros_like(errors), weight, 1.0, one[0], -free, free)
 
-    def scale(self, log_scale: FloatArray, mass: FloatArray) -> FloatArray:
-        r"""Return :math:`\sqrt{s(x)^2 + (1 - m(x)) \mathrm{far}^2}`, (n, K).
+    def scale(
+        self, g: FloatArray, mass: FloatArray, predictions: FloatArray, rows: FloatArray
+    ) -> FloatArray:
+        r"""Return :math:`\sqrt{s(x)^2 + u(x) \, \mathrm{far}^2}`, (n, K).
 
-        ``log_scale`` (n, K) is g without its intercept; ``mass`` (n,) is the share m of the widest
-        cells in which a row lies with certainty, 1 for fitted rows and 0 far away.
+        ``g`` (n, K) is the sum over the cells. ``mass`` (n,) is the share m of the widest cells in
+        which a row lies with certainty, 1 for fitted rows and 0 far away. The unknown share is
+        :math:`u = 1 - m / \mathrm{known}`, and 0 where m is larger than ``known``. ``rows`` (n, D)
+        are as the trees see them.
         """
-        local = np.exp(np.clip(log_scale + self.intercept, -700.0, 700.0))
-        unknown = np.clip(1.0 - mass, 0.0, 1.0)[:, None]
+        logs = g + interpolated(predictions, self.knots, self.log_scale)
+        for d, knots in enumerate(self.column_knots.T):
+            for k, values in enumerate(self.column_logs[:, d].T):
+                logs[:, k] += np.interp(rows[:, d], knots, values)
+        local = np.exp(np.clip(logs, -700.0, 700.0))
+        unknown = np.clip(1.0 - mass / self.known, 0.0, 1.0)[:, None]
         out: FloatArray = np.hypot(local, np.sqrt(unknown) * self.far)
         return out
 
@@ -82,28 +103,42 @@ class Spread:
         out: FloatArray = np.sqrt(np.average(self.errors**2, axis=0, weights=self.weight))
         return out
 
-    def quantiles(self, shares: FloatArray) -> FloatArray:
-        """Quantiles of the errors in units of the scale, (Q, K).
+    def quantiles(self, shares: FloatArray, predictions: FloatArray) -> FloatArray:
+        """Quantiles of the errors of rows with such predictions (n, K), in units of the scale.
 
-        Below one half they are rounded down and above it up, with one more row than there are, as
-        in conformal prediction.
+        Returns (Q, n, K). There are up to five knots among the predictions of the rows held out.
+        At a knot the quantile is that of rows with predictions nearby, and between knots it is
+        linear. So quantiles never cross. Below one half they are rounded down and above it up, with
+        one more row than there are, as in conformal prediction.
         """
-        return np.stack([self._quantile(float(share)) for share in shares])
-
-    def _quantile(self, share: float) -> FloatArray:
-        if share < 0.5:
-            return -upper_quantile(-self.errors, self.weight, 1.0 - share)
-        return upper_quantile(self.errors, self.weight, share)
+        out = np.empty((shares.size, *predictions.shape))
+        n_rows = self.weight.sum() ** 2 / (self.weight @ self.weight)
+        n_knots = int(np.clip(n_rows // QUANTILE_KNOTS_ROWS, 1, QUANTILE_KNOTS))
+        for k, (errors, own) in enumerate(zip(self.errors.T, self.predictions.T, strict=True)):
+            knots = knots_of(own, self.weight, n_knots)
+            found = np.empty((shares.size, knots.size))
+            for j, near in enumerate(hats(own, knots).T):
+                some = np.flatnonzero(near)
+                weight = near[some] * self.weight[some]
+                found[:, j] = [_quantile(errors[some], weight, float(share)) for share in shares]
+            for values, at_knots in zip(out, found, strict=True):
+                values[:, k] = np.interp(predictions[:, k], knots, at_knots)
+        return out
 
     def continued(
-        self, errors: FloatArray, n_cells: NDArray[np.int64], n_more: NDArray[np.int64]
+        self,
+        errors: FloatArray,
+        predictions: FloatArray,
+        n_cells: NDArray[np.int64],
+        n_more: NDArray[np.int64],
     ) -> Spread:
         """Return the spread after new rows, with new cells, and errors that follow a change.
 
         Parameters
         ----------
-        errors : ndarray of shape (n, K)
-            Errors of the new rows in units of the scale, in the order in which they came.
+        errors, predictions : ndarrays of shape (n, K)
+            Errors of the new rows in units of the scale, in the order in which they came, and
+            predictions of these rows.
         n_cells, n_more : ndarrays of shape (L,)
             Numbers of cells at each level before, and of those that were added. The local scale is
             not learnt any more: the new ones have no weight.
@@ -116,18 +151,26 @@ class Spread:
         old = self.weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * self.weight.sum())))
         weight = np.concatenate([old, keep ** np.arange(n - 1, -1, -1)])
         late = weight > keep**RECENT_ROWS * weight.max()
-        errors = np.concatenate([self.errors, errors])[late]
         return replace(
-            self, cell_weights=np.concatenate(padded), errors=errors, weight=weight[late]
+            self,
+            cell_weights=np.concatenate(padded),
+            errors=np.concatenate([self.errors, errors])[late],
+            predictions=np.concatenate([self.predictions, predictions])[late],
+            weight=weight[late],
         )
 
-    def check(self, n_features: int, n_outputs: int) -> None:
+    def check(self, n_features: int, n_columns: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
-        n, one = self.weight.size, (n_outputs,)
+        n, m, one = self.weight.size, len(self.knots), (n_outputs,)
+        columns = self.column_knots.shape
         wanted = {
             "cell_weights": (n_features, n_outputs),
-            "intercept": one,
+            "knots": (m, n_outputs),
+            "log_scale": (m, n_outputs),
+            "column_knots": columns[:2],
+            "column_logs": (*columns, n_outputs),
             "errors": (n, n_outputs),
+            "predictions": (n, n_outputs),
             "weight": (n,),
             "far": one,
         }
@@ -140,6 +183,16 @@ class Spread:
                 raise ValueError("The range of y is not a number for each output.")
         if n == 0 or not (self.weight > 0).all() or (self.far < 0).any():
             raise ValueError("The spread has no rows, or a negative weight.")
+        if columns[1] not in (0, n_columns) or 0 in (m, columns[0]) or not 0 < self.known <= 1:
+            raise ValueError("The spread has no knots, or those of other columns.")
+        if any((np.diff(knots, axis=0) < 0).any() for knots in (self.knots, self.column_knots)):
+            raise ValueError("The knots of the spread do not ascend.")
+
+
+def _quantile(errors: FloatArray, weight: FloatArray, share: float) -> float:
+    if share < 0.5:
+        return -float(upper_quantile(-errors[:, None], weight, 1.0 - share)[0])
+    return float(upper_quantile(errors[:, None], weight, share)[0])
 
 
 def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:
@@ -174,9 +227,9 @@ def unknown_spread(n_features: int, Y: FloatArray) -> Spread:
     size = np.where(size > 0, size, np.abs(Y).max(axis=0))
     size = np.where(size > 0, size, 1.0)
     errors = np.repeat(norm.ppf((np.arange(20) + 0.5) / 20)[:, None], n_outputs, axis=1)
-    free = np.full(n_outputs, np.inf)
+    known = Spread.normal(errors, np.ones(20))
     none = np.zeros((n_features, n_outputs))
-    return Spread(none, np.log(size), errors, np.ones(20), size, -free, free)
+    return replace(known, cell_weights=none, log_scale=np.log(size)[None], far=size)
 
 
 def range_of(Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -200,6 +253,9 @@ def fit_spread(
     Y: FloatArray,
     all_weights: FloatArray,
     seed: int,
+    predictions: FloatArray | None = None,
+    points: FloatArray | None = None,
+    known: float = 1.0,
 ) -> Spread:
     """Learn the spread of errors.
 
@@ -217,35 +273,60 @@ def fit_spread(
         Sample weights of all rows.
     seed : int
         Seed of the parts of the rows from which the scale is learnt in turn.
+    predictions : ndarray of shape (n, K) or None
+        Predictions of the rows held out. Without them, errors do not depend on the prediction.
+    points : ndarray of shape (n, D) or None
+        The rows held out, as the trees see them. Without them, h_d are left out.
+    known : float
+        See :func:`known_share`.
     """
-    weight, n_rows = operator.sample_weight, errors.shape[0]
-    typical = np.sqrt(np.average(errors**2, axis=0, weights=weight))
-    floor = np.maximum(SPREAD_FLOOR * typical, np.finfo(float).tiny)
-    size = np.log(np.maximum(np.abs(errors), floor))
-    mean = np.average(size, axis=0, weights=weight)
-    rest = size - mean
-    weights = np.repeat([SPREAD_WEIGHTS], levels.n_levels, axis=0) / levels.n_levels
-    n_folds = min(SPREAD_FOLDS, n_rows)
-    order = np.random.default_rng([seed, 5]).permutation(n_rows)
-    folds = Folds(order % n_folds, n_folds)
-    by_fold = np.repeat(rest[:, None], n_folds, axis=1)
-    found = fit_folds(operator.with_trees(LEVEL_TREES), by_fold, folds, weights)
-    lost = np.einsum("n,nkj->kj", weight, (found - rest[:, :, None]) ** 2)
-    best = np.argmin(lost, axis=1)
-    v = weights[:, best]  # (L, K)
-    root = np.repeat(operator.root_weight[:, None], rest.shape[1], axis=1)
-    dual = solve_levels(operator, rest, root, v)
-    sums = operator.with_weights(np.ones(levels.n_levels)).scatter(dual)
-    factor = np.repeat(v / np.sqrt(levels.weights)[:, None], np.diff(levels.offset), axis=0)
-    scale = np.exp(mean + np.take_along_axis(found, best[None, :, None], axis=2)[:, :, 0])
+    if predictions is None:
+        predictions = np.zeros_like(errors)
+    if points is None:
+        points = np.empty((errors.shape[0], 0))
+    weight = operator.sample_weight
+    scale = fit_error_scale(operator, levels, errors, predictions, points, seed)
     centre = np.average(Y, axis=0, weights=all_weights)
     lowest, highest = range_of(Y, all_weights)
     return Spread(
-        factor * sums,
-        mean,
-        errors / scale,
+        scale.cell_weights,
+        scale.knots,
+        scale.log_scale,
+        scale.column_knots,
+        scale.column_logs,
+        errors / np.exp(scale.logs),
+        predictions,
         weight.copy(),
+        known,
         np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=all_weights)),
         lowest,
         highest,
     )
+
+
+def errors_with_all_rows(
+    errors: FloatArray, weight: FloatArray, noise: FloatArray, fitted: float
+) -> FloatArray:
+    r"""Return errors (n, K) as small as those of a fit to all rows.
+
+    They are those of fits to a share of the rows, ``fitted``. The noise, of variance ``noise``
+    (K,), stays as it is. The rest of the error falls with the number of rows N as
+    :math:`N^{-0.4}`.
+    """
+    square = np.average(errors**2, axis=0, weights=weight)
+    stays = np.minimum(noise / np.where(square > 0, square, np.inf), 1.0)
+    out: FloatArray = errors * np.sqrt(stays + (1.0 - stays) * fitted ** (2 * SPREAD_LEARNING))
+    return out
+
+
+def known_share(operator: LevelOperator, levels: Levels, rows: NDArray[np.intp]) -> float:
+    """Return the share of the widest cells below which a row counts as far from the others.
+
+    A row that is new among the fitted ones would have a cell of its own in as many trees as one of
+    those has. The share of the others is squared, as the mass of new rows is.
+    """
+    alone, n_trees = operator.with_weights(np.ones(levels.n_levels)), levels.n_trees
+    counts = alone.scatter(np.ones((operator.n_rows, 1))) * np.sqrt(n_trees)
+    counts[levels.offset[1] :] = 0.0
+    shared = alone.take(rows).gather((counts > 1.5).astype(np.float64)) / np.sqrt(n_trees)
+    return float(np.clip(np.quantile(shared, SPREAD_UNKNOWN) ** 2, 1e-6, 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -194,7 +194,7 @@ class ScaledStream:
     def spread(self) -> Spread:
         """Return the errors of the last rows in units of √variance, with their weights."""
         errors, weight = self._errors()
-        return replace(Spread.normal(self.n_outputs), errors=errors, weight=weight)
+        return Spread.normal(errors, weight)
 
     def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
         """Joint covariance of f at new rows in units of the signal, (n, n), given their features.
