@@ -262,10 +262,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         likeliest = widths.lifetimes[[np.argmax(widths.weights)]]
         levels = Levels.of(trees, np.minimum(likeliest, trees.lifetime))
         model = unfitted_ridge(
-            trees, levels, leaf, Y, weight, widths.alpha, columns=columns, seed=seed
+            trees, levels, leaf, rows, Y, weight, widths.alpha, columns=columns, seed=seed
         )
         average = widths if self.lifetime == "average" else None
-        return fit_ridge(model, self.n_jobs, rows), average, path, order
+        return fit_ridge(model, self.n_jobs), average, path, order
 
     def _choose_widths(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
@@ -434,7 +434,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 f"lifetime={lifetime} lies outside [0, {longest}], the time these trees have run."
             )
         levels = Levels.of(model.trees, np.array([float(lifetime)]))
-        other = self._copy_with(fit_ridge(replace(model, levels=levels), self.n_jobs, None))
+        other = self._copy_with(fit_ridge(replace(model, levels=levels), self.n_jobs))
         other.lifetime = float(lifetime)
         other._bars = other._mixture = None
         return other

@@ -55,6 +55,7 @@ def unfitted_ridge(
     trees: Trees,
     levels: Levels,
     leaf: IntArray,
+    X: FloatArray,
     Y: FloatArray,
     weight: FloatArray | None,
     alpha: float,
@@ -64,28 +65,28 @@ def unfitted_ridge(
 ) -> FittedModel:
     """Return the record of a regression whose weights are still to be fitted."""
     n_rows, n_outputs = Y.shape
-    rows = TrainingRows(leaf, Y, np.ones(n_rows) if weight is None else weight)
+    rows = TrainingRows(leaf, Y, np.ones(n_rows) if weight is None else weight, X)
     none, blank = np.empty((0, n_outputs)), np.zeros(n_outputs)
     return FittedModel(trees, levels, none, blank, columns, float(alpha), seed, blank, rows)
 
 
-def fit_ridge(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -> FittedModel:
+def fit_ridge(model: FittedModel, n_jobs: int | None) -> FittedModel:
     """Return the record with the weights, intercept and signal variance of ridge regression.
 
     Trees, levels, rows and alpha of the record are given; the rest of it stays. The spread is that
     of rows held out.
     """
     assert model.rows is not None
-    operator = fitted_operator(model.trees, model.levels, model.rows, n_jobs, points=points)
+    operator = fitted_operator(model.trees, model.levels, model.rows, n_jobs, points=model.rows.X)
     fit = solve(operator, model.rows.Y, model.alpha)
     target, _ = centred_targets(operator, model.rows.Y)
     signal = signal_variance(operator, target, fit.dual)
     model = replace(model, cell_weights=fit.coef, intercept=fit.intercept, signal=signal)
-    return replace(model, spread=_spread(model, n_jobs, points))
+    return replace(model, spread=_spread(model, n_jobs))
 
 
-def _spread(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -> Spread:
-    """Return the spread of errors of rows held out; ``points`` are the scaled rows, if known."""
+def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
+    """Return the spread of errors of rows held out."""
     rows, levels, before = model.rows, model.levels, model.spread
     assert rows is not None
     folds = draw_folds(rows.weight.size, model.seed)
@@ -109,7 +110,7 @@ def _spread(model: FittedModel, n_jobs: int | None, points: FloatArray | None) -
         rows.weight,
         model.seed,
         predictions=mean + unit * found[:, :, 0] if model.trend is None else None,
-        points=None if points is None else points[out],
+        points=None if rows.X is None else rows.X[out],
         known=known_share(operator, levels, out),
     )
     if model.trend is not None and before is not None:  # the rows hold what the trend left of y
