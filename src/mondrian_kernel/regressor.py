@@ -368,8 +368,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         self._learn(rows, Y, check_weights(sample_weight, rows))
         if first:
             self._one_output = targets.ndim == 1
-        self._bars = self._mixture = None
         return self
+
+    def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
+        super()._learn(rows, Y, sample_weight)
+        self._bars = self._mixture = None
 
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         first = not hasattr(self, "_model")
@@ -398,7 +401,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             "each row is used once and forgotten, which is approximate. To stay exact, fit all "
             "rows anew, or lower n_estimators or lifetime.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         if first:
             return super()._next_stream(n_columns, n_outputs, n_new)
