@@ -9,6 +9,7 @@ the seed of the model and of the generator.
 
 import time
 from functools import partial
+from itertools import chain, islice
 
 import numpy as np
 import pandas as pd
@@ -57,26 +58,19 @@ def drawn(name, n_rows, seed):
     """Rows and targets of a generator of river's, whose concept changes after half of the rows."""
     from river.datasets import synth
 
-    half, sea = n_rows // 2, partial(synth.SEA, noise=0.1)
-    agrawal = partial(synth.Agrawal, perturbation=0.05)
+    half, sea = n_rows // 2, partial(synth.SEA, noise=0.1, seed=seed)
+    before, after = (synth.Agrawal(k, seed, perturbation=0.05) for k in (0, 4))
     streams = {
-        "friedman_abrupt": lambda: synth.FriedmanDrift("gra", (half, n_rows), seed=seed),
-        "sea_abrupt": lambda: _changed(sea(0, seed=seed), sea(3, seed=seed), half, 1, seed),
-        "agrawal_abrupt": lambda: _changed(agrawal(0, seed), agrawal(4, seed), half, 1, seed),
-        "agrawal_gradual": lambda: _changed(
-            agrawal(0, seed), agrawal(4, seed), half, n_rows // 5, seed
-        ),
-        "hyperplane": lambda: synth.Hyperplane(seed, n_drift_features=5, mag_change=0.001),
+        "friedman_abrupt": synth.FriedmanDrift("gra", (half, n_rows), seed=seed).take(n_rows),
+        "sea_abrupt": chain(sea(0).take(half), islice(sea(3), half, n_rows)),
+        "agrawal_abrupt": chain(before.take(half), islice(after, half, n_rows)),
+        "agrawal_gradual": synth.ConceptDriftStream(
+            before, after, position=half, width=n_rows // 5, seed=seed
+        ).take(n_rows),
+        "hyperplane": synth.Hyperplane(seed, n_drift_features=5, mag_change=0.001).take(n_rows),
     }
-    rows = [([*x.values()], y) for x, y in streams[name]().take(n_rows)]
-    X, y = zip(*rows, strict=True)
+    X, y = zip(*(([*x.values()], y) for x, y in streams[name]), strict=True)
     return np.array(X, float), np.array(y, float)
-
-
-def _changed(before, after, position, width, seed):
-    from river.datasets import synth
-
-    return synth.ConceptDriftStream(before, after, position=position, width=width, seed=seed)
 
 
 def prequential(X, y, classes, name, predict, learn, ahead=None):

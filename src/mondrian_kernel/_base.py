@@ -45,7 +45,6 @@ from mondrian_kernel._trees.checks import (
     refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._wider import with_columns
 from mondrian_kernel.encoder import (
     TableEncoder,
     encode_columns,
@@ -280,7 +279,8 @@ class MondrianEstimator(BaseEstimator):
             rows, targets = self._valid(X, y, least=least, **options)
             learn_numbers(encoder, rows)
         for name in ("_model", "feature_names_in_"):  # those of an earlier fit
-            self.__dict__.pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
         self._encoder, self.n_features_in_ = encoder, encoder.n_features_in_
@@ -481,7 +481,7 @@ class MondrianEstimator(BaseEstimator):
         """Let a stream continue with further columns, in which all rows so far are 0."""
         assert self._stream is not None
         assert self._encoder is not None
-        self._stream, self._model = with_columns(self._stream, n_more), None
+        self._stream, self._model = self._stream.with_columns(n_more), None
         self.n_features_in_ += n_more
         learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
 

@@ -320,8 +320,12 @@ LARGEST_GROWTH = 1e100
 # Share that rows keep of their weight in the mixture of learners, and rows that equal weights of
 # the learners are worth at first. On cpu_act in batches of 100, without relevances: error 0.355 by
 # regression, 0.386 by exponential weights, 0.364 of the best learner alone.
-MIXTURE_KEEP = 1.0 - 1.0 / 5000.0
+MIXTURE_KEEP = 1.0 - 1.0 / 2000.0
 MIXTURE_PRIOR = 25.0
+# Rows of the running means of the targets that predict beside the learners. One row at a time they
+# lower the error of bike from 0.568 to 0.506 and of elec2 from 0.101 to 0.094, and change that of
+# six other streams by less than 1 %.
+MEAN_ROWS = (1.0, 8.0, 64.0)
 # Curvature of a loss over its bound, at least: Newton steps where a loss is flat go astray. Wrong
 # on the first 6000 rows of elec2, row by row: 0.089 with 0.2, 0.099 with 1.
 LEAST_CURVATURE = 0.2

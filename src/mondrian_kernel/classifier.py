@@ -40,7 +40,6 @@ from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._wider import with_class
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
@@ -317,7 +316,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     def _add_class(self) -> None:
         """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
         assert isinstance(self._stream, Stream)
-        self._stream, self._model = with_class(self._stream), None
+        self._stream, self._model = self._stream.with_class(), None
         self.classes_ = np.arange(self.classes_.size + 1)
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:

@@ -463,16 +463,17 @@ def test_the_record_holds_all_widths():
         scores = stream.scores_and_variance(grid, None)
         assert_allclose(scores.mean, model.scores(grid, None), atol=1e-9)
         # As of the learners one by one.
-        weights, one = stream.mixture.weights, np.zeros(weights_of := stream.mixture.weights.size)
-        alone = []
-        for j in range(weights_of):
-            one[:] = 0.0
+        weights, n_learners, alone = stream.mixture.weights, len(stream.learners), []
+        for j in range(n_learners):
+            one = np.zeros(weights.size)
             one[j] = 1.0
             part = copy.copy(stream)
-            part.mixture = replace(stream.mixture, weights=one.copy(), shares=one.copy())
+            part.mixture = replace(stream.mixture, weights=one, shares=one[:n_learners])
             alone.append(part.scores(grid, None))
         base = stream.learners[0].intercepts(stream._group.small)[0] + stream.learners[0].offset
-        mixed = base + np.tensordot(weights, np.stack(alone) - base, axes=1)
+        mixed = base + np.tensordot(weights[:n_learners], np.stack(alone) - base, axes=1)
+        b = stream.learners[0].intercepts(stream._group.small)[0]
+        mixed += stream.mixture.shift(b, stream.learners[0].loss)
         assert_allclose(scores.mean, mixed, atol=1e-9)
         if isinstance(blank, Filter):
             cov = stream.covariance(model.features(grid, None))

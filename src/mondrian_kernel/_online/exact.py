@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -278,6 +279,20 @@ class ExactStream:
         """Return the numbers of the cells of rows, (n, L·M), level after level."""
         columns = zip(self._numbers, self.online.column, strict=False)
         return np.hstack([numbers[column[leaf]] for numbers, column in columns])
+
+    def with_columns(self, n_more: int) -> ExactStream:
+        """Return the stream with further columns, in which all rows so far are 0.
+
+        No prediction changes; see :meth:`Stream.with_columns`.
+        """
+        new, ones = copy.copy(self), np.ones(n_more)
+        new.online = self.online.widened(n_more)
+        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        if not isinstance(self._scale_rule, str):
+            new._scale_rule = np.append(self._scale_rule, ones)
+        if self._kept is not None:
+            new._kept = np.hstack([self._kept, np.zeros((self.n_rows, n_more))])
+        return new
 
     def check(self) -> None:
         """Raise ValueError unless trees, cells, rows and weights belong together."""

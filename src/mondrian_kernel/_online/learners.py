@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from mondrian_kernel._linear.losses import check_loss, smoothness
 from mondrian_kernel._model.fitted import FittedModel
@@ -177,6 +178,21 @@ class Filter(CellLearner):
         else:
             learner.b = model.intercept.copy()
         return learner
+
+    def with_class(self) -> Filter:
+        """Return a learner of the logistic loss with a further class, which no row was of."""
+        W, b = self.W, self.b
+        if b.size == 1:  # the log-odds of two classes
+            W, b = np.hstack([-0.5 * W, 0.5 * W]), np.append(-0.5 * b, 0.5 * b)
+        # One row in n + 2 is of a class that n rows were not of.
+        rare = logsumexp(b) - np.log1p(self.n_rows[0])
+        return replace(
+            self,
+            n_outputs=b.size + 1,
+            W=np.hstack([W, np.zeros((W.shape[0], 1))]),
+            b=np.append(b, rare),
+            offset=np.zeros(b.size + 1),
+        )
 
     def fresh(self) -> Filter:
         """Return a learner like this one that has seen no rows."""

@@ -108,7 +108,8 @@ class ScaledStream:
         self.scale = scale
         self.relevance = relevance
         self.changes_widths = changes_widths
-        self.mixture = Mixture.equal(len(learners))
+        follows = self.n_rates > 1
+        self.mixture = Mixture.equal(len(learners), self.n_outputs, follows=follows)
         n_recent = 2 * RECENT_ROWS if learners[0].loss == "squared" else 0
         self.recent = np.zeros((n_recent, learners[0].n_outputs))
         self._before: _Before | None = None
@@ -155,7 +156,7 @@ class ScaledStream:
         return FittedModel(
             trees=self.online.freeze(),
             levels=levels,
-            cell_weights=self._mixed(levels, weights, self.mixture.weights, 0.5),
+            cell_weights=self._mixed(levels, weights, self._weights, 0.5),
             intercept=self._intercept(),
             columns=Columns.scaled(self.scale, self.relevance),
             alpha=self.learners[0].alpha,
@@ -181,7 +182,7 @@ class ScaledStream:
         X, trees = X / self.scale, self.online.freeze()
         n_levels, nodes = self.n_rungs * self.level_weights.size, tuple(trees.nodes)
         lifetimes, column = self.online.rungs[:n_levels], self.online.column
-        mixing = self._group, self.mixture.weights, self.mixture.shares
+        mixing = self._group, self._weights, self.mixture.shares
 
         def run(begin: int, end: int) -> None:
             part = Scores(out.mean[begin:end], out.variance[begin:end])
@@ -237,8 +238,13 @@ class ScaledStream:
     def _intercept(self) -> FloatArray:
         """Intercept (K,) of the mixture; that of the first learner is common to all."""
         b, first = self.learners[0].intercepts(self._group.small), self.learners[0]
-        mixed: FloatArray = first.offset + b[0] + self.mixture.weights @ (b - b[0])
-        return mixed
+        mixed: FloatArray = first.offset + b[0] + self._weights @ (b - b[0])
+        return mixed + self.mixture.shift(b[0], first.loss)
+
+    @property
+    def _weights(self) -> FloatArray:
+        """Weights of the learners in the mixture, (J,)."""
+        return self.mixture.weights[: len(self.learners)]
 
     def _errors(self) -> tuple[FloatArray, FloatArray]:
         """Errors (n, K) of the last 1024 rows in units of their deviation, and weights (n,).
@@ -338,8 +344,10 @@ class ScaledStream:
         check_online(self.online)
         check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
         J, R, n_levels = len(self.learners), self.n_rungs, self.level_weights.size
-        if J == 0 or J % R or self.mixture.moment.size != J:
+        if J == 0 or J % R or self.mixture.shares.size != J:
             raise ValueError(f"There are {J} learners at {R} widths.")
+        if self.mixture.recent.shape[1] != self.n_outputs:
+            raise ValueError("The recent means of the mixture have other outputs.")
         if R > MAX_RUNGS or R * n_levels > self.online.rungs.size:
             raise ValueError(f"There are {R} widths and {n_levels} levels, more than rungs.")
         n_cells, first = self.online.n_cells, self.learners[0]

@@ -40,7 +40,7 @@ class Start:
 
     def check(self) -> None:
         """Raise ValueError unless there are rows; learners and mixture check themselves."""
-        if self.n_rows < 1 or self.mixture.moment.size != len(self.learners):
+        if self.n_rows < 1 or self.mixture.shares.size != len(self.learners):
             raise ValueError(f"There are {self.n_rows} rows and {len(self.learners)} learners.")
 
 
@@ -228,6 +228,37 @@ class Stream(ScaledStream):
             new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
         return new if new.mixture.error[-1] < self.mixture.error[-1] else self
 
+    def with_columns(self, n_more: int) -> Stream:
+        """Return the stream with further columns, in which all rows so far are 0.
+
+        No prediction changes. The scale of the new columns is 1, until that of all columns is
+        measured again. The old stream must not be used any more.
+        """
+        new, ones = copy.copy(self), np.ones(n_more)
+        new.online = self.online.widened(n_more)
+        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        if not isinstance(self.scale_rule, str):
+            new.scale_rule = np.append(self.scale_rule, ones)
+        new.kept, new.last = _wider(self.kept, n_more), _wider(self.last, n_more)
+        new._make_group()
+        return new
+
+    def with_class(self) -> Stream:
+        """Return a stream of the logistic loss with a further class, which no row was of.
+
+        The odds of the other classes do not change. The old stream must not be used any more.
+        """
+        new = copy.copy(self)
+        new.learners = [learner.with_class() for learner in self.learners]
+        if self.start is not None:
+            learners = [learner.with_class() for learner in self.start.learners]
+            mixture = self.start.mixture.with_class()
+            new.start = Start(self.start.n_rows, learners, mixture)
+        new.mixture = self.mixture.with_class()
+        new.kept, new.last = _with_class(self.kept), _with_class(self.last)
+        new._make_group()
+        return new
+
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
         super().check()
@@ -390,6 +421,21 @@ def _part_size(rows: Rows) -> int:
 
 def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
     return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
+
+
+def _wider(rows: Rows | None, n_more: int) -> Rows | None:
+    """Return rows with further columns of zeros."""
+    return rows and (np.hstack([rows[0], np.zeros((rows[0].shape[0], n_more))]), *rows[1:])
+
+
+def _with_class(rows: Rows | None) -> Rows | None:
+    """Return rows whose targets have a further class."""
+    if rows is None:
+        return None
+    X, Y, weight = rows
+    if Y.shape[1] == 1:  # -1 and 1
+        Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
+    return X, np.hstack([Y, np.zeros((Y.shape[0], 1))]), weight
 
 
 def _joined(a: Rows, b: Rows) -> Rows:
