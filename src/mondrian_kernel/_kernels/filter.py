@@ -94,6 +94,7 @@ def learn(
     leaf,
     column,
     rung,
+    begin,
     value,
     Y,
     sample_weight,
@@ -123,8 +124,8 @@ def learn(
     prior. So that only cells of the row are touched, the table holds P_c / ``growth``, and the
     growth is divided instead; it starts at 1.
 
-    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: for each of the J learners ``W`` (C, K)
-    and ``P`` (C,); ``b``, ``offset`` (J, K), ``b_variance``, ``growth`` (J, 1) and ``n_rows`` int64
+    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: for all J learners ``W`` (C, K) and
+    ``P`` (C,); ``b``, ``offset`` (J, K), ``b_variance``, ``growth`` (J, 1) and ``n_rows`` int64
     (J, 1). ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from,
     relative to ``offset``, and ``variance`` (J, n) receives 2 alpha v + alpha.
 
@@ -135,7 +136,8 @@ def learn(
     y, F, D = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     cells = np.empty((n_levels, leaf.shape[1]), np.int64)
     for j in range(keep.size):
-        w, p, b_j, v_b, grown = W[j], P[j], b[j], b_variance[j], growth[j]
+        own = slice(begin[j], begin[j + 1])
+        w, p, b_j, v_b, grown = W[own], P[own], b[j], b_variance[j], growth[j]
         first = rung[j] * n_levels
         if loss == SQUARED and n_rows[j, 0] == 0 and n > 0:
             offset[j] = Y[0]
@@ -173,6 +175,7 @@ def mixed_scores(
     lifetimes,
     column,
     rung,
+    begin,
     value,
     weights,
     shares,
@@ -186,7 +189,7 @@ def mixed_scores(
 ):
     """Mixed scores of new rows, without the intercept, and their variances.
 
-    ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm W_j[c_lm], with p_lm as of
+    ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm w_j[c_lm], with p_lm as of
     :func:`mondrian_kernel._kernels.walk.walk`. ``variance`` (n,) receives Σ_j shares_j (2 alpha v_j
     + alpha), unless it is empty; as far as a row lies in no cell, v_j is that of the prior.
     Learners without a share must have no weight. ``arrays`` are those of a ``NodeTable``,
@@ -214,11 +217,11 @@ def mixed_scores(
                 if shares[j] == 0.0:
                     continue
                 for level in range(rung[j] * n_levels, (rung[j] + 1) * n_levels):
-                    c, feature = cells[level], phi[level]
+                    c, feature = begin[j] + cells[level], phi[level]
                     for k in range(n_outputs):
-                        scores[i, k] += weights[j] * feature * W[j][c, k]
+                        scores[i, k] += weights[j] * feature * W[c, k]
                     if variance.size > 0:
-                        known = 1.0 - min(P[j][c] * growth[j, 0], 1.0)
+                        known = 1.0 - min(P[c] * growth[j, 0], 1.0)
                         variance[i] -= shares[j] * feature**2 * known
     for i in range(variance.size):
         variance[i] = max(variance[i], alpha)  # but for rounding

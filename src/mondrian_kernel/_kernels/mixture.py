@@ -4,7 +4,13 @@ import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.filter import step
-from mondrian_kernel._settings import LEAST_CURVATURE, MIXTURE_KEEP, STREAM_WINDOW
+from mondrian_kernel._settings import (
+    LEAST_CURVATURE,
+    LEAST_SHARE,
+    MIXTURE_KEEP,
+    MIXTURE_PRIOR,
+    STREAM_WINDOW,
+)
 
 
 @kernel
@@ -19,11 +25,14 @@ def judge(
     weights,
     rows_of_mean,
     n_seen,
+    n_batches,
     gram,
     moment,
     error,
     recent,
     mixed,
+    new_weights,
+    shares,
 ):
     """Mix the scores of rows, and learn from their targets how good the learners are.
 
@@ -35,7 +44,8 @@ def judge(
     ``moment`` (J + H,) that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error``
     (J + 1,) are mean losses of the learners and of their mixture over all rows, of which ``n_seen``
     came before these; later, over the last ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the
-    running means of the targets over ``rows_of_mean`` (H,) rows.
+    running means of the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares``
+    receive what :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
     """
     J, n, K = scores.shape
     H = recent.shape[0]
@@ -69,3 +79,60 @@ def judge(
                 for k in range(K):
                     total += x[j, k] * x[other, k]
                 gram[j, other] = MIXTURE_KEEP * gram[j, other] + h * total
+    solve(gram, moment, error[J], n_seen + n, n_batches, new_weights, shares)
+
+
+@kernel
+def solve(gram, moment, error, n_rows, n_batches, weights, shares):
+    """Write the weights (J + H,) of the terms and the shares (J,) of the learners.
+
+    The prior, equal weights of all learners, counts as ``MIXTURE_PRIOR`` rows, of terms of mean
+    size and of the mean ``error``; that of recent means, which are the same for all rows of a
+    batch, as so many batches. Learners with hardly any share get none: they would only cost time.
+    """
+    J, n = shares.size, moment.size
+    total = np.trace(gram) / n
+    for i in range(n):
+        weights[i] = 1.0 / J if i < J else 0.0
+    if n > 1 and total > 0.0:
+        n_kept = (1.0 - MIXTURE_KEEP**n_rows) / (1.0 - MIXTURE_KEEP)
+        unit = total / n_kept + 2.0 * error
+        step = np.empty(n)
+        for i in range(n):
+            step[i] = moment[i]
+            for j in range(J):
+                step[i] -= gram[i, j] / J
+        A = gram / unit
+        step /= unit
+        for i in range(n):
+            A[i, i] += MIXTURE_PRIOR * (1.0 if i < J else n_rows / n_batches)
+        _solve_in_place(A, step)
+        most = 0.0
+        for i in range(n):
+            weights[i] += step[i]
+            most = max(most, abs(weights[i])) if i < J else most
+        for j in range(J):
+            if abs(weights[j]) < LEAST_SHARE * most:
+                weights[j] = 0.0
+    total = np.abs(weights[:J]).sum()
+    for j in range(J):
+        shares[j] = abs(weights[j]) / total
+
+
+@kernel
+def _solve_in_place(A, x):
+    """Replace ``x`` (n,) by A⁻¹x, and the positive definite ``A`` (n, n) by its Cholesky factor."""
+    n = x.size
+    for i in range(n):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            A[i, j] = np.sqrt(total) if i == j else total / A[j, j]
+        for k in range(i):
+            x[i] -= A[i, k] * x[k]
+        x[i] /= A[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= A[k, i] * x[k]
+        x[i] /= A[i, i]

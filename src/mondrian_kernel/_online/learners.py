@@ -201,7 +201,7 @@ class Filter(CellLearner):
     def learn(
         self,
         batch: Batch,
-        tables: Sequence[tuple[FloatArray, ...]],
+        tables: Sequence[FloatArray],
         small: Sequence[NDArray[Any]],
         keep: FloatArray,
     ) -> Judged:
@@ -226,7 +226,7 @@ class Filter(CellLearner):
         out: Scores,
     ) -> None:
         """Write the mean scores of rows; see :meth:`CellLearner.write_scores`."""
-        members = group.rung, group.value, weights, shares, self.alpha
+        members = group.rung, group.begin, group.value, weights, shares, self.alpha
         spread = group.small["b_variance"], group.small["growth"]
         _filter_kernels().mixed_scores(*walk, *members, *group.tables, *spread, *out)
 
@@ -334,7 +334,7 @@ class Means(CellLearner):
     def learn(
         self,
         batch: Batch,
-        tables: Sequence[tuple[FloatArray, ...]],
+        tables: Sequence[FloatArray],
         small: Sequence[NDArray[Any]],
         keep: FloatArray,
     ) -> Judged:
@@ -359,7 +359,7 @@ class Means(CellLearner):
         out: Scores,
     ) -> None:
         """Write the mean scores of rows; see :meth:`CellLearner.write_scores`."""
-        members = group.rung, group.value, weights, self.alpha, self.centre
+        members = group.rung, group.begin, group.value, weights, self.alpha, self.centre
         _means_kernels().mixed_means(
             *walk, *members, *group.tables, *group.small.values(), out.mean
         )

@@ -11,12 +11,7 @@ import numpy as np
 from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._online.group import Counts, Judged
 from mondrian_kernel._online.learners import loss_code
-from mondrian_kernel._settings import (
-    LEAST_SHARE,
-    MEAN_ROWS,
-    MIXTURE_KEEP,
-    MIXTURE_PRIOR,
-)
+from mondrian_kernel._settings import MEAN_ROWS
 from mondrian_kernel._typing import FloatArray
 
 _ROWS = np.array(MEAN_ROWS)
@@ -106,7 +101,8 @@ class Mixture:
         ``base`` (K,) is the common intercept.
         """
         gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
-        recent, mixed = self.recent.copy(), np.empty(Y.shape)
+        recent, mixed, n_batches = self.recent.copy(), np.empty(Y.shape), self.n_batches + 1
+        weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
         _kernels().judge(
             judged.scores,
             base,
@@ -118,15 +114,17 @@ class Mixture:
             self.weights,
             _ROWS[: len(recent)],
             self.n_rows,
+            n_batches,
             gram,
             moment,
             error,
             recent,
             mixed,
+            weights,
+            shares,
         )
         n_rows = self.n_rows + Y.shape[0]
-        solved = _solved(gram, moment, error, n_rows, self.n_batches + 1)
-        return Mixture(gram, moment, error, recent, n_rows, self.n_batches + 1, *solved), mixed
+        return Mixture(gram, moment, error, recent, n_rows, n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
         """Return the mixture of some of the learners, or of copies of them."""
@@ -134,8 +132,10 @@ class Mixture:
         chosen = np.append(learners, np.arange(J, terms))
         gram, moment = self.gram[np.ix_(chosen, chosen)], self.moment[chosen]
         error = self.error[np.append(learners, -1)]
-        solved = _solved(gram, moment, error, self.n_rows, self.n_batches)
-        return Mixture(gram, moment, error, self.recent, self.n_rows, self.n_batches, *solved)
+        weights, shares = np.empty(chosen.size), np.empty(learners.size)
+        size = self.n_rows, self.n_batches
+        _kernels().solve(gram, moment, error[-1], *size, weights, shares)
+        return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
     def shift(self, base: FloatArray, loss: str) -> FloatArray:
         """Return what recent means add to the scores of all rows, (K,)."""
@@ -173,30 +173,3 @@ class Mixture:
 def _level(base: FloatArray, loss: str) -> FloatArray:
     """Return what recent means of targets are relative to: targets are scores or classes."""
     return base if loss == "squared" else np.zeros_like(base)
-
-
-def _solved(
-    gram: FloatArray, moment: FloatArray, error: FloatArray, n_rows: int, n_batches: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return weights and shares.
-
-    The prior counts as 25 rows, of scores of mean size and of the mean error; that of recent means,
-    which are the same for all rows of a batch, as 25 batches. Learners with hardly any share get
-    none: they would only cost time.
-    """
-    J = error.size - 1
-    equal = np.zeros(moment.size)
-    equal[:J] = 1.0 / J
-    total = float(gram.trace()) / moment.size
-    if moment.size == 1 or total == 0.0:
-        return equal, equal[:J]
-    n_kept = (1.0 - MIXTURE_KEEP**n_rows) / (1.0 - MIXTURE_KEEP)
-    unit = total / n_kept + 2.0 * float(error[-1])
-    prior = np.full(moment.size, MIXTURE_PRIOR)
-    prior[J:] *= n_rows / n_batches
-    A = gram / unit + np.diag(prior)
-    weights = equal + np.linalg.solve(A, (moment - gram @ equal) / unit)
-    own = weights[:J]
-    own[np.abs(own) < LEAST_SHARE * np.abs(own).max()] = 0.0
-    shares = np.abs(own)
-    return weights, shares / shares.sum()
