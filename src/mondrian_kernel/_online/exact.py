@@ -213,7 +213,7 @@ class ExactStream:
     ) -> None:
         """Learn on the present scale; if anything fails, nothing has changed."""
         X = X / self.scale
-        check_more_ranges(self.online.freeze(), X)
+        check_more_ranges(self.online.table, X)
         self._before = _Before(self.n_rows, self._numbers, self._kept, self._fit)
         try:
             leaf = self.online.extend(X, max_cells)

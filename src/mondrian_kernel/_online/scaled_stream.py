@@ -179,8 +179,8 @@ class ScaledStream:
         return out
 
     def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
-        X, trees = X / self.scale, self.online.freeze()
-        n_levels, nodes = self.n_rungs * self.level_weights.size, tuple(trees.nodes)
+        X, table = X / self.scale, self.online.table
+        n_levels, nodes = self.n_rungs * self.level_weights.size, table.nodes
         lifetimes, column = self.online.rungs[:n_levels], self.online.column
         mixing = self._group, self._weights, self.mixture.shares
 
@@ -189,7 +189,7 @@ class ScaledStream:
             walk = X[begin:end], nodes, lifetimes, column
             self.learners[0].write_scores(walk, *mixing, part)
 
-        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * trees.n_trees)
+        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * table.root.size)
         out.mean[:] += self._intercept()
 
     def spread(self) -> Spread:
@@ -277,7 +277,7 @@ class ScaledStream:
         X, Y, weight = rows
         X = X / self.scale
         online, n_before, group = self.online, self.online.n_rows, self._group
-        check_more_ranges(online.freeze(), X)
+        check_more_ranges(online.table, X)
         group.commit()
         self._before = _Before(online, n_before, group, self.learners, self.mixture)
         try:
@@ -301,8 +301,8 @@ class ScaledStream:
         loss, shares, n_rows = self.learners[0].loss, self.mixture.shares, self.n_rows
         self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
         if self.recent.size > 0:
-            place = np.arange(n_rows - len(Y), n_rows) % self.recent.shape[0]
-            self.recent[place] = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
+            errors = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
+            put_at(self.recent, n_rows - len(Y), errors)
 
     def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
         """Learn from any number of rows. If that fails, the stream must not be used any more.
@@ -390,3 +390,12 @@ def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
     """Return some of the rows: views."""
     X, Y, weight = rows
     return X[begin:end], Y[begin:end], weight[begin:end]
+
+
+def put_at(ring: FloatArray, begin: int, rows: FloatArray) -> None:
+    """Write rows to an array whose place i holds row i modulo its length."""
+    n, first = ring.shape[0], begin % ring.shape[0]
+    if first + len(rows) <= n:
+        ring[first : first + len(rows)] = rows
+    else:
+        ring[np.arange(begin, begin + len(rows)) % n] = rows

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.mixture import Mixture
-from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
+from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, put_at, take_rows
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     LARGEST_NUMBER,
@@ -204,9 +204,8 @@ class Stream(ScaledStream):
         n_before = self.n_rows
         super().learn_batch(rows, max_cells)
         if self.last is not None:
-            place = np.arange(n_before, self.n_rows) % self.last[2].size
             for last, part in zip(self.last, rows, strict=True):
-                last[place] = part
+                put_at(last, n_before, part)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream on the scale of the last rows, where that differs and serves better."""
