@@ -24,7 +24,8 @@ from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_lea
 from mondrian_kernel._model.fitted import Basis, FittedModel
 from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, in_fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath

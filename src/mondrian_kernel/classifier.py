@@ -30,7 +30,7 @@ from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
-from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees

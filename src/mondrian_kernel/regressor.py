@@ -24,7 +24,7 @@ from mondrian_kernel._model.ridge_model import (
     unfitted_ridge,
 )
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, distinct_rows, fixed_order, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees

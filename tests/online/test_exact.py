@@ -16,7 +16,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.ridge import ExactRidge
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._trees.levels import Levels

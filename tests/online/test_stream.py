@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._online import stream as stream_module
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import STREAM_WINDOW as WINDOW
 from mondrian_kernel._trees.online import OnlineTrees

@@ -198,7 +198,7 @@ class LearnerGroup:
     --------
     >>> import numpy as np
     >>> from mondrian_kernel._online.group import LearnerGroup
-    >>> from mondrian_kernel._online.learners import Means
+    >>> from mondrian_kernel._online.means import Means
     >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
     >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
     >>> learners, y = [Means(1, 0.0, True), Means(1, 0.0, True)], np.array([[1.0], [2.0]])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel._linear.losses import smoothness
+from mondrian_kernel._online.filter import loss_code
 from mondrian_kernel._online.group import Counts, Judged
-from mondrian_kernel._online.learners import loss_code
 from mondrian_kernel._settings import MEAN_ROWS
 from mondrian_kernel._typing import FloatArray
 

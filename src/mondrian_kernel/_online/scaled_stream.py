@@ -13,9 +13,11 @@ from scipy import sparse
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import Judged, LearnerGroup, Scores
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
+from mondrian_kernel._online.rows import Rows, put_at, take_rows
 from mondrian_kernel._settings import (
     ERROR_HALF_LIFE,
     MAX_RUNGS,
@@ -30,7 +32,6 @@ from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
 Learner = Filter | Means
-Rows = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,18 +385,3 @@ class ScaledStream:
             setattr(self, name, state[name])
         self._before = None
         self._make_group()
-
-
-def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
-    """Return some of the rows: views."""
-    X, Y, weight = rows
-    return X[begin:end], Y[begin:end], weight[begin:end]
-
-
-def put_at(ring: FloatArray, begin: int, rows: FloatArray) -> None:
-    """Write rows to an array whose place i holds row i modulo its length."""
-    n, first = ring.shape[0], begin % ring.shape[0]
-    if first + len(rows) <= n:
-        ring[first : first + len(rows)] = rows
-    else:
-        ring[np.arange(begin, begin + len(rows)) % n] = rows

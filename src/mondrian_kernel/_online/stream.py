@@ -13,14 +13,24 @@ from scipy.special import ndtri
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.mixture import Mixture
-from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, put_at, take_rows
+from mondrian_kernel._online.rows import (
+    Rows,
+    blank_rows,
+    joined,
+    part_size,
+    put_at,
+    take_rows,
+    wider,
+    with_class,
+    with_room,
+)
+from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     LARGEST_NUMBER,
     RECENT_ROWS,
     RELEVANCE_AT,
     RENEWAL_RATIO,
-    REPLAY_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -139,9 +149,9 @@ class Stream(ScaledStream):
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
         if auto or measured or stream.learns_relevance:
-            stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
+            stream.kept = blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
-            stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
+            stream.last = blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
     @classmethod
@@ -188,7 +198,7 @@ class Stream(ScaledStream):
         if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self._renewed(max_cells, _part_size(rows))
+                return self._renewed(max_cells, part_size(rows))
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -197,7 +207,7 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new._renewed(max_cells, _part_size(rows))
+        return new._renewed(max_cells, part_size(rows))
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
@@ -238,7 +248,7 @@ class Stream(ScaledStream):
         new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
         if not isinstance(self.scale_rule, str):
             new.scale_rule = np.append(self.scale_rule, ones)
-        new.kept, new.last = _wider(self.kept, n_more), _wider(self.last, n_more)
+        new.kept, new.last = wider(self.kept, n_more), wider(self.last, n_more)
         new._make_group()
         return new
 
@@ -254,7 +264,7 @@ class Stream(ScaledStream):
             mixture = self.start.mixture.with_class()
             new.start = Start(self.start.n_rows, learners, mixture)
         new.mixture = self.mixture.with_class()
-        new.kept, new.last = _with_class(self.kept), _with_class(self.last)
+        new.kept, new.last = with_class(self.kept), with_class(self.last)
         new._make_group()
         return new
 
@@ -319,18 +329,18 @@ class Stream(ScaledStream):
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
         n_before = self._n_kept()
-        size = _part_size(rows)
+        size = part_size(rows)
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
             self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
-            self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
+            self.kept, n_before, rows = with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
             learners = copy.deepcopy(self.learners[: self.n_rates])
             mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
             self.start = Start(self.n_rows, learners, mixture)
-        rows = _joined(take_rows(self.kept, 0, n_before), rows)
+        rows = joined(take_rows(self.kept, 0, n_before), rows)
         n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
         if n_first > last_build(n_before):
             X, _, weight = some = take_rows(rows, 0, n_first)
@@ -345,7 +355,7 @@ class Stream(ScaledStream):
         done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
         new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
-        new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
+        new.kept = None if done else with_room(rows, max(n, 4 * n_first))
         return new
 
     def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
@@ -408,42 +418,3 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
-
-
-def _part_size(rows: Rows) -> int:
-    """Return the size of parts in which rows are learnt again: about that of the present batch.
-
-    Errors of streams are then those of predictions as they are made.
-    """
-    return int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
-
-
-def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
-    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
-
-
-def _wider(rows: Rows | None, n_more: int) -> Rows | None:
-    """Return rows with further columns of zeros."""
-    return rows and (np.hstack([rows[0], np.zeros((rows[0].shape[0], n_more))]), *rows[1:])
-
-
-def _with_class(rows: Rows | None) -> Rows | None:
-    """Return rows whose targets have a further class."""
-    if rows is None:
-        return None
-    X, Y, weight = rows
-    if Y.shape[1] == 1:  # -1 and 1
-        Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
-    return X, np.hstack([Y, np.zeros((Y.shape[0], 1))]), weight
-
-
-def _joined(a: Rows, b: Rows) -> Rows:
-    X, Y, weight = (np.concatenate(parts) for parts in zip(a, b, strict=True))
-    return X, Y, weight
-
-
-def _with_room(rows: Rows, n: int) -> Rows:
-    """Copy rows to arrays of n rows."""
-    n_more = n - rows[0].shape[0]
-    X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
-    return X, Y, weight
