@@ -22,6 +22,7 @@ from mondrian_kernel._linear.classes import label_array
 from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt, learn_columns
 from mondrian_kernel._model.fitted import Basis, FittedModel
+from mondrian_kernel._model.link import more_calibration
 from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.filter import Filter
@@ -447,7 +448,7 @@ class MondrianEstimator(BaseEstimator):
         fixed: Basis | None = getattr(self, "_fixed", None)
         if known and self._stream is None:
             model = self._fitted()
-            fixed = Basis(model.columns, model.trend, model.link, model.spread)
+            fixed = Basis(model.columns, model.trend, model.link, model.spread, model.calibration)
         spread = None if fixed is None else fixed.spread
         errors, n_cells = Y, np.zeros(1, np.int64)
         if spread is not None:
@@ -460,6 +461,10 @@ class MondrianEstimator(BaseEstimator):
             trend = 0.0 if fixed.trend is None else fixed.trend(seen)
             if fixed.link is not None:
                 F = self._scores_of(rows)
+                if fixed.calibration is not None:
+                    fixed = replace(
+                        fixed, calibration=more_calibration(fixed.calibration, Y, F, fixed.link)
+                    )
                 rest, curvature = working_targets(Y, F)
                 Y, weight = F + rest, weight * curvature.max(axis=1)
             rows, Y = seen, Y - trend
@@ -491,7 +496,10 @@ class MondrianEstimator(BaseEstimator):
         model, fixed = stream.fitted(), self._fixed
         if fixed is None:
             return model
-        return replace(model, **vars(fixed))
+        parts = vars(fixed)
+        if fixed.calibration is None:
+            parts = parts | {"calibration": model.calibration}
+        return replace(model, **parts)
 
     def _stream_trees(self) -> int:
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators

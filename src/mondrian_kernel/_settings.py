@@ -334,6 +334,10 @@ LEAST_SHARE = 1e-3
 # Last rows of a stream whose errors set the error bars, and the half-life of their weights.
 RECENT_ROWS = 1024
 ERROR_HALF_LIFE = 128
+# Local size of a stream's errors: half-life of rows in the means of ln|error| of cells, and rows
+# that the mean of all cells counts as.
+SIZE_HALF_LIFE = 1000.0
+SIZE_SHRINKAGE = 20.0
 # Prior variance of a stream's intercept, in the units of its penalty: next to no prior.
 FLAT_VARIANCE = 1e6
 # Rows or cells, whichever are fewer, up to which rows are added to a ridge fit exactly. A row then

@@ -56,7 +56,7 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     error, predicted = stream.mixture.error.copy(), stream.scores_and_variance(X[1024:], None)
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
-    ((scores, variance),) = seen
+    (scores, variance), _ = seen  # of the targets, and of the sizes of errors
     assert scores.shape == (5 * 2, 476, 1)
     assert variance.shape == (5 * 2, 476)
     residuals = Y[1024:] - stream.learners[0].offset - scores

@@ -110,16 +110,8 @@ class Spread:
         """
         parts = np.split(self.cell_weights, np.cumsum(n_cells)[:-1])
         padded = [np.pad(part, ((0, n), (0, 0))) for part, n in zip(parts, n_more, strict=True)]
-        # Errors of rows held out count as much as those of a long stream do, and then fade.
-        keep = 0.5 ** (1.0 / ERROR_HALF_LIFE)
-        n = errors.shape[0]
-        old = self.weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * self.weight.sum())))
-        weight = np.concatenate([old, keep ** np.arange(n - 1, -1, -1)])
-        late = weight > keep**RECENT_ROWS * weight.max()
-        errors = np.concatenate([self.errors, errors])[late]
-        return replace(
-            self, cell_weights=np.concatenate(padded), errors=errors, weight=weight[late]
-        )
+        errors, weight = faded(self.errors, self.weight, errors)
+        return replace(self, cell_weights=np.concatenate(padded), errors=errors, weight=weight)
 
     def check(self, n_features: int, n_outputs: int) -> None:
         """Raise ValueError unless the arrays fit together."""
@@ -140,6 +132,18 @@ class Spread:
                 raise ValueError("The range of y is not a number for each output.")
         if n == 0 or not (self.weight > 0).all() or (self.far < 0).any():
             raise ValueError("The spread has no rows, or a negative weight.")
+
+
+def faded(old: FloatArray, weight: FloatArray, new: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Join errors of rows held out and of new rows; return those that still count, and weights.
+
+    Errors of rows held out count as much as those of a long stream do, and then fade.
+    """
+    keep, n = 0.5 ** (1.0 / ERROR_HALF_LIFE), new.shape[0]
+    weight = weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * weight.sum())))
+    weight = np.concatenate([weight, keep ** np.arange(n - 1, -1, -1)])
+    late = weight > keep**RECENT_ROWS * weight.max()
+    return np.concatenate([old, new])[late], weight[late]
 
 
 def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:

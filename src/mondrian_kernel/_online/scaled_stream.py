@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel._linear.losses import value
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.group import Judged, LearnerGroup, Scores
+from mondrian_kernel._online.group import Counts, Judged, LearnerGroup, Scores
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import Rows, put_at, take_rows
+from mondrian_kernel._online.sizes import ErrorSizes, least_error
 from mondrian_kernel._settings import (
     ERROR_HALF_LIFE,
     MAX_RUNGS,
@@ -32,6 +34,7 @@ from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
 Learner = Filter | Means
+AnyLearner = TypeVar("AnyLearner", bound=Learner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,8 @@ class _Before:
     group: LearnerGroup
     learners: list[Learner]
     mixture: Mixture
+    size_group: LearnerGroup | None
+    sizes: ErrorSizes | None
 
 
 class ScaledStream:
@@ -78,16 +83,20 @@ class ScaledStream:
     ----------
     mixture : Mixture
         How the learners predict together.
-    recent : ndarray of shape (2048, K)
-        Errors of rows before their batch was learnt, in units of their expected size; only with the
-        squared loss. Row i is at place i modulo 2048. The last 1024 are used; the others are there
-        in case a batch is rolled back.
+    recent : ndarray of shape (2048, K), (2048, 1) or (2048, 0)
+        Errors of rows before their batch was learnt, in units of their expected size; with the
+        logistic loss, the probability of their class; with other losses, nothing. Row i is at
+        place i modulo 2048. The last 1024 are used; the others are there in case a batch is rolled
+        back.
+    sizes : ErrorSizes or None
+        The local size of the errors, where there was no fit that knows it.
     """
 
     _state: ClassVar[tuple[str, ...]] = (
         "learners",
         "mixture",
         "recent",
+        "sizes",
         "level_weights",
         "scale",
         "relevance",
@@ -111,19 +120,24 @@ class ScaledStream:
         self.changes_widths = changes_widths
         follows = self.n_rates > 1
         self.mixture = Mixture.equal(len(learners), self.n_outputs, follows=follows)
-        n_recent = 2 * RECENT_ROWS if learners[0].loss == "squared" else 0
-        self.recent = np.zeros((n_recent, learners[0].n_outputs))
+        self.recent = np.zeros((2 * RECENT_ROWS, self._n_recent))
+        self.sizes: ErrorSizes | None = None
         self._before: _Before | None = None
         self._make_group()
 
     def _make_group(self) -> None:
-        value = np.sqrt(self.level_weights / self.online.freeze().n_trees)
+        value = np.sqrt(self.level_weights / self.online.table.root.size)
         self._group = LearnerGroup(self.learners, self.n_rungs, value)
+        self._size_group = self.sizes and LearnerGroup(self.sizes.learners, self.n_rungs, value)
 
     @property
     def n_outputs(self) -> int:
         """Number of outputs, K."""
         return self.learners[0].n_outputs
+
+    @property
+    def _n_recent(self) -> int:
+        return {"squared": self.n_outputs, "log_loss": 1}.get(self.learners[0].loss, 0)
 
     @property
     def n_rows(self) -> int:
@@ -165,6 +179,7 @@ class ScaledStream:
             signal=np.average(errors**2, axis=0, weights=weight)
             if loss == "squared"
             else np.empty(0),
+            calibration=np.column_stack([errors, weight]) if loss == "log_loss" else None,
         )
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
@@ -179,23 +194,35 @@ class ScaledStream:
         self._write_scores(X, n_jobs, out)
         return out
 
+    def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Scores of rows as they come, and the scale of their errors, (n, K) each."""
+        scores, variance = self.scores_and_variance(X, n_jobs)
+        scale = np.repeat(np.sqrt(variance)[:, None], self.n_outputs, axis=1)
+        if self.sizes is not None and self._size_group is not None:
+            scale *= self.sizes.scale(self._size_group, (X / self.scale, *self._walk()))
+        return scores, scale
+
+    def _walk(self) -> tuple[Any, ...]:
+        """Return nodes, lifetimes and cells of the trees, as kernels that walk them take them."""
+        n_levels = self.n_rungs * self.level_weights.size
+        return self.online.table.nodes, self.online.rungs[:n_levels], self.online.column
+
     def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
-        X, table = X / self.scale, self.online.table
-        n_levels, nodes = self.n_rungs * self.level_weights.size, table.nodes
-        lifetimes, column = self.online.rungs[:n_levels], self.online.column
+        X, trees = X / self.scale, self._walk()
         mixing = self._group, self._weights, self.mixture.shares
 
         def run(begin: int, end: int) -> None:
             part = Scores(out.mean[begin:end], out.variance[begin:end])
-            walk = X[begin:end], nodes, lifetimes, column
-            self.learners[0].write_scores(walk, *mixing, part)
+            self.learners[0].write_scores((X[begin:end], *trees), *mixing, part)
 
-        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * table.root.size)
+        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * self.online.table.root.size)
         out.mean[:] += self._intercept()
 
     def spread(self) -> Spread:
-        """Return the errors of the last rows in units of √variance, with their weights."""
+        """Return the errors of the last rows in units of their scale, with their weights."""
         errors, weight = self._errors()
+        if self.sizes is not None:
+            errors = errors * np.exp(-self.sizes.recent[self._places()])
         return replace(Spread.normal(self.n_outputs), errors=errors, weight=weight)
 
     def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
@@ -248,16 +275,20 @@ class ScaledStream:
         return self.mixture.weights[: len(self.learners)]
 
     def _errors(self) -> tuple[FloatArray, FloatArray]:
-        """Errors (n, K) of the last 1024 rows in units of their deviation, and weights (n,).
+        """Errors or probabilities of the last 1024 rows (see ``recent``), and weights (n,).
 
         A row of zeros before there are any. The weight halves every 128 rows.
         """
-        # The first row only sets the intercept.
-        age = np.arange(min(self.n_rows - 1, RECENT_ROWS))
-        if age.size == 0 or self.recent.size == 0:
-            return np.zeros((1, self.n_outputs)), np.ones(1)
-        errors = self.recent[(self.n_rows - 1 - age) % self.recent.shape[0]]
-        return errors, 0.5 ** (age / ERROR_HALF_LIFE)
+        places = self._places()
+        return self.recent[places], 0.5 ** (np.arange(places.size) / ERROR_HALF_LIFE)
+
+    def _places(self) -> Counts:
+        """Return the places of the last errors, the latest first; that of none is 0, which is 0.
+
+        The first row only sets the intercept.
+        """
+        age = np.arange(max(min(self.n_rows - 1, RECENT_ROWS), 1))
+        return np.maximum(self.n_rows - 1 - age, 0) % (2 * RECENT_ROWS)
 
     def rollback(self) -> None:
         """Undo the last batch that :meth:`learn` put into this stream, if there is one.
@@ -271,6 +302,9 @@ class ScaledStream:
         before.online.rollback(before.n_rows)
         self.online, self._group = before.online, before.group
         self.learners, self.mixture = before.learners, before.mixture
+        if before.size_group is not None:
+            before.size_group.rollback()
+        self._size_group, self.sizes = before.size_group, before.sizes
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
@@ -279,17 +313,18 @@ class ScaledStream:
         X = X / self.scale
         online, n_before, group = self.online, self.online.n_rows, self._group
         check_more_ranges(online.table, X)
-        group.commit()
-        self._before = _Before(online, n_before, group, self.learners, self.mixture)
+        sizes = self._size_group, self.sizes
+        for some in (group, self._size_group):
+            if some is not None:
+                some.commit()
+        self._before = _Before(online, n_before, group, self.learners, self.mixture, *sizes)
         try:
             first = self.learners[0]
             base = first.intercepts(group.small)[0].copy()
             leaf = online.extend(X, max_cells)
-            judged = group.learn(
-                leaf, online.column, online.n_cells.tolist(), online.origin, Y, weight
-            )
-            if n_before > 0:
-                self._judge(judged, base, Y - first.offset, weight)
+            cells = leaf, online.column, online.n_cells.tolist(), online.origin
+            judged = group.learn(*cells, Y, weight)
+            self._judge(judged, base, Y - first.offset, weight, cells)
             n_rows = n_before + len(Y)
             if self.changes_widths and n_rows // STREAM_WINDOW > n_before // STREAM_WINDOW:
                 self._change_widths(max_cells)
@@ -297,13 +332,28 @@ class ScaledStream:
             self.rollback()
             raise
 
-    def _judge(self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
-        """Learn from the errors of rows, and keep them."""
-        loss, shares, n_rows = self.learners[0].loss, self.mixture.shares, self.n_rows
-        self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
-        if self.recent.size > 0:
-            errors = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
-            put_at(self.recent, n_rows - len(Y), errors)
+    def _judge(
+        self,
+        judged: Judged,
+        base: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        cells: tuple[Any, ...],
+    ) -> None:
+        """Learn from the errors of rows, whose ``cells`` are known, and keep them."""
+        loss, n_before = self.learners[0].loss, self.n_rows - len(Y)
+        variance = self.mixture.shares @ judged.variance
+        errors = np.zeros((len(Y), self.recent.shape[1]))
+        if n_before > 0:
+            self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
+            if loss == "squared":
+                errors = (Y - mixed) / np.sqrt(variance)[:, None]
+            elif loss == "log_loss":
+                errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
+        put_at(self.recent, n_before, errors)
+        if self.sizes is not None and self._size_group is not None:
+            least = least_error(float(self.mixture.error[-1]), variance)
+            self.sizes = self.sizes.learn(self._size_group, cells, errors, least, n_before)
 
     def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
         """Learn from any number of rows. If that fails, the stream must not be used any more.
@@ -322,19 +372,18 @@ class ScaledStream:
         """Add a narrower width if the narrowest is best; drop the narrowest if it is useless."""
         top, best, online, n_rates = self.n_rungs - 1, self.best, self.online, self.n_rates
         full = max_cells is not None and online.n_cells[top] >= max_cells
-        members = np.arange(len(self.learners), dtype=np.int64)
+        rungs = np.arange(top + 1)
         if best == top and not full:
             self.online = online.deeper(2.0 * online.lifetime, MAX_RUNGS)
-            new = copy.deepcopy(self.learners[-n_rates:])
-            n_most = MAX_RUNGS * n_rates
-            self.learners = [*self.learners, *new][-n_most:]
-            self.mixture = self.mixture.of(np.append(members, members[-n_rates:])[-n_most:])
+            rungs = np.append(rungs, top)[-MAX_RUNGS:]
         elif best < top - RUNGS_ABOVE:
-            self.online = online.shallower()
-            self.learners = self.learners[:-n_rates]
-            self.mixture = self.mixture.of(members[:-n_rates])
+            self.online, rungs = online.shallower(), rungs[:-1]
         else:
             return
+        self.learners, self.mixture = _at_rungs(self.learners, self.mixture, rungs, n_rates)
+        if self.sizes is not None:
+            learners, mixture = _at_rungs(self.sizes.learners, self.sizes.mixture, rungs, 1)
+            self.sizes = replace(self.sizes, learners=learners, mixture=mixture)
         self._make_group()
 
     def check(self) -> None:
@@ -358,8 +407,14 @@ class ScaledStream:
             n = n_cells[j // self.n_rates] if n_levels == 1 else n_levels * n_cells[:n_levels].max()
             if learner.n_table != n:
                 raise ValueError(f"A learner knows {learner.n_table} cells instead of {n}.")
-        n_recent = 2 * RECENT_ROWS if first.loss == "squared" else 0
-        if self.recent.shape != (n_recent, first.n_outputs) or not np.isfinite(self.recent).all():
+        if self.sizes is not None:
+            found = [learner.n_table for learner in self.sizes.learners]
+            if n_levels > 1 or found != n_cells[:R].tolist() or first.loss != "squared":
+                raise ValueError(f"The sizes of errors know {found} cells.")
+            if self.sizes.recent.shape[1] != self.n_outputs:
+                raise ValueError("The sizes of errors have other outputs.")
+        shape = 2 * RECENT_ROWS, self._n_recent
+        if self.recent.shape != shape or not np.isfinite(self.recent).all():
             raise ValueError("The errors of the last rows have another shape, or are infinite.")
         self.fitted().check()
 
@@ -385,3 +440,16 @@ class ScaledStream:
             setattr(self, name, state[name])
         self._before = None
         self._make_group()
+
+
+def _at_rungs(
+    learners: list[AnyLearner], mixture: Mixture, rungs: Counts, n_rates: int
+) -> tuple[list[AnyLearner], Mixture]:
+    """Return the learners of some rungs, copies where a rung is repeated, and their mixture."""
+    members = (rungs[:, None] * n_rates + np.arange(n_rates)).ravel()
+    numbers = members.tolist()
+    chosen = [
+        copy.deepcopy(learners[j]) if j in numbers[:i] else learners[j]
+        for i, j in enumerate(numbers)
+    ]
+    return chosen, mixture.of(members)

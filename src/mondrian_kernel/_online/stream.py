@@ -25,6 +25,7 @@ from mondrian_kernel._online.rows import (
     with_room,
 )
 from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
+from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     LARGEST_NUMBER,
@@ -148,6 +149,9 @@ class Stream(ScaledStream):
         stream = cls(each, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
+        if learners[0].loss == "squared":
+            stream.sizes = ErrorSizes.begin(stream.n_outputs, rungs.size)
+            stream._make_group()
         if auto or measured or stream.learns_relevance:
             stream.kept = blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
@@ -164,7 +168,7 @@ class Stream(ScaledStream):
         online = continue_trees(model.trees, model.levels, model.seed)
         weights, columns = model.levels.weights, (model.scale, model.relevance)
         stream = cls(list(learners), online, weights, *columns, changes_widths=False)
-        if model.signal.size and stream.recent.size:
+        if model.signal.size and learners[0].loss == "squared":
             # Until new rows have errors of their own: normal errors of the variance of the fit.
             # The factor 619 mixes their order.
             scores = ndtri((np.arange(RECENT_ROWS) * 619 % RECENT_ROWS + 0.5) / RECENT_ROWS)
@@ -402,6 +406,9 @@ class Stream(ScaledStream):
         members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
         new.start, new.mixture = start, start.mixture.of(members)
         new.recent = self.recent.copy()
+        if self.sizes is not None:
+            new.sizes = ErrorSizes.begin(self.n_outputs, rungs.size, self.sizes.recent)
+            new._make_group()
         for name in ("scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)

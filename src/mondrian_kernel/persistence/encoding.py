@@ -31,6 +31,7 @@ from mondrian_kernel.persistence.container import (
 CLASSES = {
     "Basis": "_model.fitted",
     "Columns": "_model.columns",
+    "ErrorSizes": "_online.sizes",
     "ExactStream": "_online.exact",
     "Filter": "_online.filter",
     "FitNotes": "_model.notes",
