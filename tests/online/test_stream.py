@@ -15,6 +15,7 @@ from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._settings import SIZE_HALF_LIFE
 from mondrian_kernel._settings import STREAM_WINDOW as WINDOW
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
@@ -351,7 +352,8 @@ def seen(stream):
     model = stream.fitted()
     grid = np.random.default_rng(7).uniform(-0.2, 1.2, size=(50, 2))
     errors = stream.mixture.error, *stream._errors()
-    return [model.scores(grid, None), model.scale, model.signal, *errors, stream.n_rows]
+    scale = stream.scores_and_scale(grid, None)[1], stream.spread().errors
+    return [model.scores(grid, None), model.scale, model.signal, *errors, *scale, stream.n_rows]
 
 
 def assert_same(a, b, **tolerance):
@@ -479,6 +481,22 @@ def test_the_record_holds_all_widths():
         if isinstance(blank, Filter):
             cov = stream.covariance(model.features(grid, None))
             assert_allclose(np.diagonal(cov) + 0.1, scores.variance, rtol=1e-9)
+
+
+def test_the_local_size_of_errors_is_the_discounted_mean_of_their_logarithms():
+    """In one cell; the first row has no error. Between cells it is shrunk to that of all rows."""
+    X, Y, s = wave(60, 6.0)
+    stream = batches(begin(1e-9, [1.0, 1.0]), (X, Y + 3.0, s), 7)
+    log, keep = np.log(np.abs(stream.recent[1:60, 0])), 0.5 ** (1 / SIZE_HALF_LIFE)
+    weight = keep ** np.arange(58, -1, -1)
+    scale = stream.scores_and_scale(X[:1], None)[1]
+    deviation = np.sqrt(stream.scores_and_variance(X[:1], None).variance)
+    assert_allclose(scale[0] / deviation, np.exp(weight @ log / weight.sum()))
+    spread = stream.spread().errors[:, 0]
+    assert_allclose(spread * np.exp(stream.sizes.recent[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
+    # Rows of a batch have the size that was known before it.
+    before = weight[:13] @ log[:13] / weight[:13].sum()  # of rows 1 to 13
+    assert_allclose(stream.sizes.recent[14:21, 0], before)
 
 
 # --- forests -------------------------------------------------------------------------------------
