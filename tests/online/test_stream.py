@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._online import rows as rows_module
 from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
@@ -203,7 +204,8 @@ def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
 
 
 def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
     X, Y, s = wave(200, 6.0)
     X[:, 1] *= np.arange(1, 201)
     whole, pieces = begin().learn(X, Y, s, None), begin()
@@ -220,7 +222,8 @@ def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
 
 def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
     """However they come; and the rows so far are learnt again."""
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
     monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
     X, Y, s = wave(400, 6.0, n_dims=5)
     streams = []
@@ -244,7 +247,8 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
 
 
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
     monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
     wrong = Columns.scaled(np.ones(5), np.array([0.01, 1.0, 1.0, 1.0, 1.99]))
     found = Metric(wrong, np.ones(1), np.ones(1))

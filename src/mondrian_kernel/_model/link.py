@@ -23,7 +23,7 @@ def more_calibration(
 ) -> FloatArray:
     """Return a calibration, (n, 2), that goes on with scores of new rows before they are learnt."""
     own = np.exp(-np.maximum(value("log_loss", Y, log_odds(F, link)), 0.0))
-    return np.column_stack(faded(*calibration.T, own))
+    return np.column_stack(faded(calibration[:, 0], calibration[:, 1], own))
 
 
 def fit_link(F: FloatArray, labels: NDArray[np.intp], weight: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
-from mondrian_kernel._online.stream import last_build, stream_scale
+from mondrian_kernel._online.rows import last_build, stream_scale
 from mondrian_kernel._settings import WARM_UP
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels

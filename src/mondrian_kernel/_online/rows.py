@@ -1,10 +1,14 @@
-"""Rows of a stream with their targets and weights, kept for a while."""
+"""Rows of a stream with their targets and weights, kept for a while, and their scale."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from mondrian_kernel._settings import REPLAY_ROWS
+from mondrian_kernel._model.columns import column_scale
+from mondrian_kernel._settings import LARGEST_NUMBER, REPLAY_ROWS, WARM_UP
+from mondrian_kernel._trees.checks import check_magnitudes
 from mondrian_kernel._typing import FloatArray
 
 Rows = tuple[FloatArray, FloatArray, FloatArray]
@@ -62,3 +66,15 @@ def with_room(rows: Rows, n: int) -> Rows:
     n_more = n - rows[0].shape[0]
     X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
     return X, Y, weight
+
+
+def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return what the columns are divided by; in the end no column may be lost by underflow."""
+    if X.shape[0] >= WARM_UP:
+        check_magnitudes(X, "X", least=1.0 / LARGEST_NUMBER)
+    return column_scale(rule, X, weight)
+
+
+def last_build(n_rows: int) -> int:
+    """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
+    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0

@@ -13,7 +13,7 @@ from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import put_at
 from mondrian_kernel._settings import RECENT_ROWS, SIZE_HALF_LIFE, SIZE_SHRINKAGE, SPREAD_FLOOR
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class ErrorSizes:
     def learn(
         self,
         group: LearnerGroup,
-        cells: Sequence[Any],
+        cells: tuple[IntArray, IntArray, list[int], tuple[IntArray, ...]],
         errors: FloatArray,
         least: FloatArray,
         n_before: int,

@@ -12,13 +12,16 @@ from scipy.special import ndtri
 
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured, learn_columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import (
     Rows,
     blank_rows,
     joined,
+    last_build,
     part_size,
     put_at,
+    stream_scale,
     take_rows,
     wider,
     with_class,
@@ -28,14 +31,13 @@ from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
 from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
-    LARGEST_NUMBER,
     RECENT_ROWS,
     RELEVANCE_AT,
     RENEWAL_RATIO,
     STREAM_WINDOW,
     WARM_UP,
 )
-from mondrian_kernel._trees.checks import check_magnitudes, check_ranges
+from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
@@ -65,10 +67,9 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from these, and used if it lowers the error on unseen rows.
 
-    Where the scale is measured, every 1024 rows it is compared with that of the last 1024. If a
-    column is on a scale that differs by a factor of 4 or more, a stream that starts again on these
-    rows takes over, if its error on them is lower. If not, the next trial is after half as many
-    rows as there were.
+    Every 1024 rows a measured scale is compared with that of the last 1024. If that of a column
+    differs by a factor of 4 or more, a stream that starts again on these rows takes over, if its
+    error on them is lower. If not, the next trial is after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
@@ -93,15 +94,8 @@ class Stream(ScaledStream):
         Number of rows after which their scale is looked at next.
     """
 
-    _state = (
-        *ScaledStream._state,
-        "kept",
-        "start",
-        "scale_rule",
-        "learns_relevance",
-        "last",
-        "check_at",
-    )
+    _own = "kept", "start", "scale_rule", "learns_relevance", "last", "check_at"
+    _state = (*ScaledStream._state, *_own)
     kept: Rows | None = None
     start: Start | None = None
     scale_rule: Any = None
@@ -180,22 +174,9 @@ class Stream(ScaledStream):
     ) -> Stream:
         """Learn from all rows of a batch or, if anything fails, from none.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, D)
-            Rows, not scaled.
-        Y : ndarray of shape (n, K)
-            Targets.
-        weight : ndarray of shape (n,)
-            Positive weights.
-        max_cells : int or None
-            Bound on the number of cells of all trees.
-
-        Returns
-        -------
-        stream : Stream
-            This stream, changed; or, for a large batch and where the scale changes, another one,
-            while this one stays as it was.
+        Rows ``X`` (n, D) are not scaled, targets ``Y`` are (n, K), weights positive; ``max_cells``
+        bounds the number of cells of all trees. Returns this stream, changed; or, for a large batch
+        and where the scale changes, another one, while this one stays as it was.
         """
         self._before = None  # the batch before this one can no longer be rolled back
         rows = X, Y, weight
@@ -262,11 +243,10 @@ class Stream(ScaledStream):
         The odds of the other classes do not change. The old stream must not be used any more.
         """
         new = copy.copy(self)
-        new.learners = [learner.with_class() for learner in self.learners]
+        new.learners = [_with_class(learner) for learner in self.learners]
         if self.start is not None:
-            learners = [learner.with_class() for learner in self.start.learners]
-            mixture = self.start.mixture.with_class()
-            new.start = Start(self.start.n_rows, learners, mixture)
+            start = [_with_class(learner) for learner in self.start.learners]
+            new.start = Start(self.start.n_rows, start, self.start.mixture.with_class())
         new.mixture = self.mixture.with_class()
         new.kept, new.last = with_class(self.kept), with_class(self.last)
         new._make_group()
@@ -366,8 +346,7 @@ class Stream(ScaledStream):
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
-        no_ranks = np.zeros(X.shape[1], bool)
-        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
+        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=np.zeros(X.shape[1], bool))
         return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
@@ -415,13 +394,6 @@ class Stream(ScaledStream):
         return new
 
 
-def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return what the columns are divided by; in the end no column may be lost by underflow."""
-    if X.shape[0] >= WARM_UP:
-        check_magnitudes(X, "X", least=1.0 / LARGEST_NUMBER)
-    return column_scale(rule, X, weight)
-
-
-def last_build(n_rows: int) -> int:
-    """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
-    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+def _with_class(learner: Learner) -> Learner:
+    assert isinstance(learner, Filter)
+    return learner.with_class()
