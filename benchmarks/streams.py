@@ -28,6 +28,7 @@ STREAMS = (*FILES, *ABRUPT, "agrawal_gradual", "hyperplane")
 RIVALS = ("AMF", "ARF", "SRP", "Hoeffding tree")
 BATCH, TREES = 100, 10
 FEW, CLASS, LONG = f"{OURS}, 10 trees", f"{OURS}, river class", "a million rows"
+METHODS = (*RIVALS, FEW, OURS)
 NEAR, WINDOW, STEP = 1.1, 500, 50  # when a model is back after a drift; see recovery
 
 
@@ -292,10 +293,8 @@ def along(cells):
 
 
 TABLES = {
-    "streams": partial(by_method, what="error", sets=STREAMS, methods=(*RIVALS, FEW, OURS)),
-    "streams_in_batches": partial(
-        by_method, what="batch_error", sets=STREAMS, methods=(*RIVALS, FEW, OURS)
-    ),
+    "streams": partial(by_method, what="error", sets=STREAMS, methods=METHODS),
+    "streams_in_batches": partial(by_method, what="batch_error", sets=STREAMS, methods=METHODS),
     "drift": recovered,
     "stream_speed": speed,
     "long_stream": along,
