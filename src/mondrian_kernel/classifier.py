@@ -285,8 +285,8 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
         their losses on rows that they had not learnt. When the narrowest has the least, a narrower
         one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
-        first 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
-        ``max_cells``; from then on no cell is cut any more, but all learn.
+        first 1024 and again 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of
+        cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------

@@ -339,9 +339,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         the errors of the last rows before they were learnt from.
 
         Without a fit, ``scale="std"`` is taken from the first 1024 rows. The relevances, if they
-        are to be learnt, are taken from the first 4096, unless updates are exact. ``alpha="auto"``
-        is 0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
-        cut any more, but all learn.
+        are to be learnt, are taken from the first 1024 and again 4096, unless updates are exact.
+        ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until ``max_cells``; from
+        then on no cell is cut any more, but all learn.
 
         Parameters
         ----------

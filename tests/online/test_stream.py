@@ -224,7 +224,7 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
     """However they come; and the rows so far are learnt again."""
     for module in (stream_module, rows_module):
         monkeypatch.setattr(module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
     X, Y, s = wave(400, 6.0, n_dims=5)
     streams = []
     for size in (400, 255, 256, 7, 1):
@@ -249,7 +249,7 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
     for module in (stream_module, rows_module):
         monkeypatch.setattr(module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
     wrong = Columns.scaled(np.ones(5), np.array([0.01, 1.0, 1.0, 1.0, 1.99]))
     found = Metric(wrong, np.ones(1), np.ones(1))
     monkeypatch.setattr(stream_module, "learn_columns", lambda *_, **__: found)

@@ -32,7 +32,8 @@ from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     RECENT_ROWS,
-    RELEVANCE_AT,
+    RELEVANCE_ROWS,
+    RENEWAL_GAIN,
     RENEWAL_RATIO,
     STREAM_WINDOW,
     WARM_UP,
@@ -65,17 +66,17 @@ class Stream(ScaledStream):
     computed from all rows so far, and these are learnt again from the beginning. After that the
     scale stays and the rows are forgotten. Leading rows that are all equal count as one row,
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
-    is learnt from these, and used if it lowers the error on unseen rows.
+    is learnt from 1024 and again from 4096, and used if it lowers the error on unseen rows.
 
     Every 1024 rows a measured scale is compared with that of the last 1024. If that of a column
     differs by a factor of 4 or more, a stream that starts again on these rows takes over, if its
-    error on them is lower. If not, the next trial is after half as many rows as there were.
+    loss on them is a tenth lower. If not, the next trial is after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
     together does: it is learnt from predictions as they are made, a batch at a time.
 
-    Build it with :meth:`begin` or :meth:`after`. See :class:`ScaledStream` for the widths.
+    Build it with :meth:`begin` or :meth:`after`.
 
     Attributes
     ----------
@@ -208,8 +209,7 @@ class Stream(ScaledStream):
             return self
         place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
-        rows = X, Y, weight
-        self.check_at = self.n_rows + WARM_UP
+        rows, self.check_at = (X, Y, weight), self.n_rows + WARM_UP
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
             return self
@@ -220,7 +220,8 @@ class Stream(ScaledStream):
         new = Stream.begin(blank, X.shape[1], n_trees, "auto", *columns, seed)
         for begin in range(0, WARM_UP, size):
             new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
-        return new if new.mixture.error[-1] < self.mixture.error[-1] else self
+        better = new.mixture.error[-1] < RENEWAL_GAIN * self.mixture.error[-1]
+        return new if better else self
 
     def with_columns(self, n_more: int) -> Stream:
         """Return the stream with further columns, in which all rows so far are 0.
@@ -274,7 +275,7 @@ class Stream(ScaledStream):
             return
         X, Y, weight = self.kept
         n, n_columns = X.shape[0], self.scale.size
-        if n < self._n_kept() or n > 4 * RELEVANCE_AT:
+        if n < self._n_kept() or n > 4 * RELEVANCE_ROWS[-1]:
             raise ValueError(f"{n} rows are kept instead of {self._n_kept()}.")
         if (X.shape, Y.shape, weight.shape) != ((n, n_columns), (n, first.n_outputs), (n,)):
             raise ValueError("The rows that are kept have other columns or outputs.")
@@ -289,9 +290,8 @@ class Stream(ScaledStream):
 
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        if self.learns_relevance and n_rows >= RELEVANCE_AT:
-            return RELEVANCE_AT
-        return last_build(n_rows)
+        reached = [n for n in RELEVANCE_ROWS if n <= n_rows] if self.learns_relevance else []
+        return max([last_build(n_rows), *reached])
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
@@ -325,18 +325,18 @@ class Stream(ScaledStream):
             mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
             self.start = Start(self.n_rows, learners, mixture)
         rows = joined(take_rows(self.kept, 0, n_before), rows)
-        n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
+        n, new, scale = rows[0].shape[0], self, self.scale * self.relevance
+        n_first, built_from = last_build(n), self._build_at(n)
         if n_first > last_build(n_before):
-            X, _, weight = some = take_rows(rows, 0, n_first)
+            X, _, weight = take_rows(rows, 0, n_first)
             scale = stream_scale(self.scale_rule, X, weight)
-            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells, size)
-        if self.learns_relevance and n >= RELEVANCE_AT:
-            some = take_rows(rows, 0, RELEVANCE_AT)
-            # Both are judged in the same way, whatever the batches were.
-            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells, size)
-            other = new._with_relevance(some, max_cells, size)
-            new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
-        done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
+        if built_from > self._build_at(n_before):
+            some = take_rows(rows, 0, built_from)
+            new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
+            if self.learns_relevance and built_from in RELEVANCE_ROWS:
+                other = self._with_relevance(some, max_cells, size)
+                new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
+        done = n >= (RELEVANCE_ROWS[-1] if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
         new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
         new.kept = None if done else with_room(rows, max(n, 4 * n_first))
