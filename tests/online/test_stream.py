@@ -15,6 +15,7 @@ from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
 from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import SIZE_HALF_LIFE
 from mondrian_kernel._settings import STREAM_WINDOW as WINDOW
@@ -415,7 +416,9 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
     assert_same(stream, plain, rtol=1e-12)
 
 
-@pytest.mark.parametrize("where", [(OnlineTrees, "extend"), (LearnerGroup, "learn")], ids=str)
+@pytest.mark.parametrize(
+    "where", [(OnlineTrees, "extend"), (LearnerGroup, "learn"), (ErrorSizes, "learn")], ids=str
+)
 @pytest.mark.parametrize("n_before", [0, 1, 2, 50, 1000, 1100, 2040])
 def test_interrupt_leaves_the_stream_as_it_was(where, n_before, monkeypatch):
     X, Y, s = wave(3000, 60.0)
