@@ -23,9 +23,11 @@ from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt
 from mondrian_kernel._model.fitted import Basis, FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
+from mondrian_kernel._model.link import more_calibration
 from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
 from mondrian_kernel._path.result import LifetimePath
@@ -46,7 +48,6 @@ from mondrian_kernel._trees.checks import (
     refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._wider import with_columns
 from mondrian_kernel.encoder import (
     TableEncoder,
     encode_columns,
@@ -281,7 +282,8 @@ class MondrianEstimator(BaseEstimator):
             rows, targets = self._valid(X, y, least=least, **options)
             learn_numbers(encoder, rows)
         for name in ("_model", "feature_names_in_"):  # those of an earlier fit
-            self.__dict__.pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
         if hasattr(encoder, "feature_names_in_"):
             self.feature_names_in_ = encoder.feature_names_in_
         self._encoder, self.n_features_in_ = encoder, encoder.n_features_in_
@@ -448,7 +450,7 @@ class MondrianEstimator(BaseEstimator):
         fixed: Basis | None = getattr(self, "_fixed", None)
         if known and self._stream is None:
             model = self._fitted()
-            fixed = Basis(model.columns, model.trend, model.link, model.spread)
+            fixed = Basis(model.columns, model.trend, model.link, model.spread, model.calibration)
         spread = None if fixed is None else fixed.spread
         errors, scores, n_cells = Y, Y, np.zeros(1, np.int64)
         if spread is not None:
@@ -461,6 +463,10 @@ class MondrianEstimator(BaseEstimator):
             trend = 0.0 if fixed.trend is None else fixed.trend(seen)
             if fixed.link is not None:
                 F = self._scores_of(rows)
+                if fixed.calibration is not None:
+                    fixed = replace(
+                        fixed, calibration=more_calibration(fixed.calibration, Y, F, fixed.link)
+                    )
                 rest, curvature = working_targets(Y, F)
                 Y, weight = F + rest, weight * curvature.max(axis=1)
             rows, Y = seen, Y - trend
@@ -483,7 +489,7 @@ class MondrianEstimator(BaseEstimator):
         """Let a stream continue with further columns, in which all rows so far are 0."""
         assert self._stream is not None
         assert self._encoder is not None
-        self._stream, self._model = with_columns(self._stream, n_more), None
+        self._stream, self._model = self._stream.with_columns(n_more), None
         self.n_features_in_ += n_more
         learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
 
@@ -492,7 +498,10 @@ class MondrianEstimator(BaseEstimator):
         model, fixed = stream.fitted(), self._fixed
         if fixed is None:
             return model
-        return replace(model, **vars(fixed))
+        parts = vars(fixed)
+        if fixed.calibration is None:
+            parts = parts | {"calibration": model.calibration}
+        return replace(model, **parts)
 
     def _stream_trees(self) -> int:
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators

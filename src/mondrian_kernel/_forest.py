@@ -15,7 +15,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Means
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.choose import choose_forest_width
 from mondrian_kernel._trees.checks import check_ranges

@@ -155,9 +155,7 @@ class UncertainRegressor(ExplainableEstimator):
             unknown = unknown_spread(model.levels.n_features, model.intercept[None])
             return model.scores(rows, self.n_jobs), np.tile(unknown.far, (len(rows), 1)), unknown
         if isinstance(stream, Stream) and self._fixed is None:
-            scores, variance = stream.scores_and_variance(rows, self.n_jobs)
-            scale = np.repeat(np.sqrt(variance)[:, None], scores.shape[1], axis=1)
-            return scores, scale, stream.spread()
+            return *stream.scores_and_scale(rows, self.n_jobs), stream.spread()
         model = self._fitted()
         if model.spread is not None:
             return *model.scores_and_scale(rows, self.n_jobs), model.spread

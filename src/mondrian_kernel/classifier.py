@@ -32,7 +32,7 @@ from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
-from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
@@ -42,7 +42,6 @@ from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._wider import with_class
 
 
 def _has_probabilities(model: MondrianKernelClassifier) -> bool:
@@ -288,8 +287,8 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
         their losses on rows that they had not learnt. When the narrowest has the least, a narrower
         one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
-        first 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until
-        ``max_cells``; from then on no cell is cut any more, but all learn.
+        first 1024 and again 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of
+        cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
 
         Parameters
         ----------
@@ -319,7 +318,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     def _add_class(self) -> None:
         """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
         assert isinstance(self._stream, Stream)
-        self._stream, self._model = with_class(self._stream), None
+        self._stream, self._model = self._stream.with_class(), None
         self.classes_ = np.arange(self.classes_.size + 1)
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:

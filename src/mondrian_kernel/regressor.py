@@ -24,7 +24,7 @@ from mondrian_kernel._model.ridge_model import (
     unfitted_ridge,
 )
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.learners import Filter
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, distinct_rows, fixed_order, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
@@ -339,9 +339,9 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         the errors of the last rows before they were learnt from.
 
         Without a fit, ``scale="std"`` is taken from the first 1024 rows. The relevances, if they
-        are to be learnt, are taken from the first 4096, unless updates are exact. ``alpha="auto"``
-        is 0.1. Memory grows with the number of cells, until ``max_cells``; from then on no cell is
-        cut any more, but all learn.
+        are to be learnt, are taken from the first 1024 and again 4096, unless updates are exact.
+        ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until ``max_cells``; from
+        then on no cell is cut any more, but all learn.
 
         Parameters
         ----------
@@ -368,8 +368,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         self._learn(rows, Y, check_weights(sample_weight, rows))
         if first:
             self._one_output = targets.ndim == 1
-        self._bars = self._mixture = None
         return self
+
+    def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
+        super()._learn(rows, Y, sample_weight)
+        self._bars = self._mixture = None
 
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         first = not hasattr(self, "_model")
@@ -398,7 +401,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             "each row is used once and forgotten, which is approximate. To stay exact, fit all "
             "rows anew, or lower n_estimators or lifetime.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         if first:
             return super()._next_stream(n_columns, n_outputs, n_new)

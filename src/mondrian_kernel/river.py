@@ -1,20 +1,17 @@
-"""The models as estimators of river: rows are dicts, learnt one by one or as data frames.
-
-A row is a sparse vector, as in river's linear models and nearest neighbours: a column that it does
-not name is 0. So a column may appear at any time. All rows before it are 0 there, and trees do not
-change by a column of zeros. Predictions leave out columns that no row was learnt with.
-"""
+"""The models as estimators of river: rows are dicts, learnt one by one or as data frames."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from mondrian_kernel import classifier, features, regressor
-from mondrian_kernel._settings import ANOMALY_LIFETIME, LARGEST_NUMBER, STREAM_TREES
+from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._named_rows import NamedColumns, Row, numbers
+from mondrian_kernel._settings import ANOMALY_LIFETIME, STREAM_TREES
 from mondrian_kernel._typing import FloatArray
 
 try:
@@ -35,77 +32,52 @@ __all__ = [
     "MondrianKernelRegressor",
 ]
 
-Row = dict[Hashable, Any]
+_DOCS = {
+    "trees": """
+    n_estimators : int, default=100
+        Number of trees.
+    max_cells : int or None, default=None
+        Bound on the number of cells; None for none, of predictors for a million.
+    seed : int or None, default=None
+        Seed of the trees.""",
+    "predictor": """
+    lifetime : float or "auto", default="auto"
+        Lifetime λ of the kernel :math:`\\exp(-\\lambda \\lVert x - x' \\rVert_1)` on scaled
+        columns, or "auto" to learn it.
+    alpha : float or "auto", default="auto"
+        Penalty. "auto" is 0.1.
+    forgetting : "auto", None or float, default="auto"
+        Rows after which a row counts half; None forgets nothing, "auto" learns how much.""",
+}
+
+Class = TypeVar("Class", bound=type)
 
 
-class _Columns(base.Estimator):
-    """What all classes share: a model of ours, and the names of its columns."""
-
-    _model: Any
-
-    def __init__(self) -> None:
-        self._names: dict[Hashable, None] = {}  # in the order of the columns
-
-    @property
-    def _is_empty(self) -> bool:
-        return not self._model.__sklearn_is_fitted__()
-
-    def _row(self, x: Row) -> FloatArray:
-        """Return a row to predict, (1, D)."""
-        return _numbers([[x.get(name, 0.0) for name in self._names]], self._names)
-
-    def _rows(self, X: pd.DataFrame) -> FloatArray:
-        """Return rows to predict, (n, D)."""
-        known = X.reindex(columns=list(self._names), fill_value=0.0)
-        return _numbers(known.to_numpy(), self._names)
-
-    def _row_to_learn(self, x: Row) -> FloatArray:
-        if self._is_empty or not x.keys() <= self._names.keys():
-            _numbers([list(x.values())], x)
-            self._add_columns(x)
-        return self._row(x)
-
-    def _rows_to_learn(self, X: pd.DataFrame) -> FloatArray:
-        if self._is_empty or not self._names.keys() >= set(X.columns):
-            _numbers(X.to_numpy(), X.columns)
-            self._add_columns(X.columns)
-        return self._rows(X)
-
-    def _add_columns(self, names: Iterable[Hashable]) -> None:
-        """Let the model have columns for names that are new, sorted: their order means nothing."""
-        new = sorted((name for name in names if name not in self._names), key=repr)
-        if not self._is_empty:
-            self._model._add_columns(len(new))
-        self._names.update(dict.fromkeys(new))
-        if not self._names:
-            raise ValueError("The first row has no columns: there is nothing to learn from.")
+def _documented(cls: Class) -> Class:
+    """Put the parameters that classes share where a docstring says ``<name>``."""
+    for name, text in _DOCS.items():
+        cls.__doc__ = (cls.__doc__ or "").replace(f"\n    <{name}>", text)
+    return cls
 
 
-def _numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
-    """Return rows as numbers, or raise ValueError with the name of a column that has others."""
-    try:
-        rows = np.array(table, dtype=np.float64, order="C")
-        if rows.size == 0 or np.abs(rows).max() <= LARGEST_NUMBER:
-            return rows
-    except (TypeError, ValueError):
-        pass
-    for name, column in zip(names, zip(*table, strict=True), strict=True):
-        for value in column:
-            try:
-                is_number = abs(float(value)) <= LARGEST_NUMBER
-            except (TypeError, ValueError):
-                is_number = False
-            if not is_number:
-                raise ValueError(
-                    f"{name!r} is {value!r}, not a finite number below {LARGEST_NUMBER:g}. Put "
-                    "preprocessing.OneHotEncoder before the model for words, and "
-                    "preprocessing.StatImputer for gaps; or leave the name out, which means 0."
-                )
-    raise ValueError("The rows are not all of one length.")
-
-
-class _GrowingTrees(_Columns):
+class _GrowingTrees(NamedColumns):
     """What transformer and detector share."""
+
+    def __init__(
+        self,
+        lifetime: Any = 1.0,
+        n_estimators: int = STREAM_TREES,
+        max_cells: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.lifetime = lifetime
+        self.n_estimators = n_estimators
+        self.max_cells = max_cells
+        self.seed = seed
+        self._model = features.MondrianFeatures(
+            lifetime, n_estimators, max_cells=max_cells, random_state=seed
+        )
 
     def _extend(self, row: FloatArray) -> None:
         if self._is_empty:
@@ -114,6 +86,7 @@ class _GrowingTrees(_Columns):
             self._model._learn(row)  # without scikit-learn's checks, which take longer
 
 
+@_documented
 class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     r"""Sparse random features of the Laplace kernel, which grow with the rows.
 
@@ -124,12 +97,7 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     ----------
     lifetime : float, default=1.0
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)`.
-    n_estimators : int, default=100
-        Number of trees.
-    max_cells : int or None, default=None
-        Bound on the number of cells, which are the features. Set it for streams without an end.
-    seed : int or None, default=None
-        Seed of the trees.
+    <trees>
 
     Examples
     --------
@@ -144,22 +112,6 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     >>> evaluate.progressive_val_score(datasets.Phishing().take(300), model, accuracy).get() > 0.7
     True
     """
-
-    def __init__(
-        self,
-        lifetime: float = 1.0,
-        n_estimators: int = STREAM_TREES,
-        max_cells: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.lifetime = lifetime
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.seed = seed
-        self._model = features.MondrianFeatures(
-            lifetime, n_estimators, max_cells=max_cells, random_state=seed
-        )
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
@@ -189,6 +141,7 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
         return pd.DataFrame.sparse.from_spmatrix(Phi, index=X.index)
 
 
+@_documented
 class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     r"""Anomaly score from how full the cells of a row are, in trees that grow with the rows.
 
@@ -204,12 +157,7 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     lifetime : float or None, default=None
         Lifetime λ of the trees, longer for smaller cells. None is 4 divided by the number of
         columns of the first row, which suits columns of standard deviation 1.
-    n_estimators : int, default=100
-        Number of trees.
-    max_cells : int or None, default=None
-        Bound on the number of cells. Set it for streams without an end.
-    seed : int or None, default=None
-        Seed of the trees.
+    <trees>
 
     Examples
     --------
@@ -229,17 +177,8 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         max_cells: int | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(1.0 if lifetime is None else lifetime, n_estimators, max_cells, seed)
         self.lifetime = lifetime
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.seed = seed
-        self._model = features.MondrianFeatures(
-            1.0 if lifetime is None else lifetime,
-            n_estimators,
-            max_cells=max_cells,
-            random_state=seed,
-        )
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
@@ -255,24 +194,73 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         return -float(self._model._log_shares(self._row(x))[0])
 
 
-class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
+class _Predictor(NamedColumns):
+    """What regressor and classifier share: their parameters."""
+
+    _kind: ClassVar[Any]
+
+    def __init__(
+        self,
+        lifetime: float | str = "auto",
+        alpha: float | str = "auto",
+        n_estimators: int = STREAM_TREES,
+        max_cells: int | None = None,
+        forgetting: float | str | None = "auto",
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.max_cells = max_cells
+        self.forgetting = forgetting
+        self.seed = seed
+        self._model = self._kind(
+            lifetime,
+            alpha,
+            n_estimators,
+            max_cells=max_cells,
+            forgetting=forgetting,
+            random_state=seed,
+        )
+        self._classes: dict[Hashable, int] = {}  # of a classifier, in order of appearance
+
+    def learn_one(self, x: Row, y: Any) -> None:
+        """Learn a row and its target or class."""
+        target = self._target(y)
+        self._learn(self._row_to_learn(x), target)
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
+        """Learn the rows of a data frame one by one, as :meth:`learn_one` does.
+
+        For batches learnt at once, which is faster, use ``partial_fit`` of the model of the same
+        name in :mod:`mondrian_kernel`.
+        """
+        targets = [self._target(value) for value in y.tolist()]
+        rows = self._rows_to_learn(X)
+        for i, target in enumerate(targets):
+            self._learn(rows[i : i + 1], target)
+
+    def _target(self, y: Any) -> Any:
+        """Return a target as :meth:`_learn` takes it, or raise ValueError."""
+        return y
+
+    def _learn(self, row: FloatArray, y: Any) -> None:
+        """Learn a row, without scikit-learn's checks if it is not the first: they take longer."""
+        raise NotImplementedError
+
+
+@_documented
+class MondrianKernelRegressor(_Predictor, base.MiniBatchRegressor):
     r"""Kernel regression in one pass, with the width chosen on the way and intervals.
 
-    Rows are learnt by :meth:`mondrian_kernel.MondrianKernelRegressor.partial_fit`.
+    Rows are learnt by :meth:`mondrian_kernel.MondrianKernelRegressor.partial_fit`. With a number as
+    ``lifetime``, the first 4000 rows are fitted exactly.
 
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on scaled columns,
-        or "auto" to learn it. With a number, the first 4000 rows are fitted exactly.
-    alpha : float or "auto", default="auto"
-        Penalty. "auto" is 0.1.
-    n_estimators : int, default=100
-        Number of trees.
-    max_cells : int or None, default=None
-        Bound on the number of cells. Set it for streams without an end.
-    seed : int or None, default=None
-        Seed of the trees.
+    <predictor>
+    <trees>
 
     Examples
     --------
@@ -288,32 +276,20 @@ class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
     True
     """
 
-    def __init__(
-        self,
-        lifetime: float | str = "auto",
-        alpha: float | str = "auto",
-        n_estimators: int = STREAM_TREES,
-        max_cells: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.seed = seed
-        self._model = regressor.MondrianKernelRegressor(
-            lifetime, alpha, n_estimators, max_cells=max_cells, random_state=seed
-        )
+    _kind = regressor.MondrianKernelRegressor
 
-    def learn_one(self, x: Row, y: float) -> None:
-        """Learn a row and its target."""
-        target = _numbers([[y]], ["y"])[0]
-        self._model.partial_fit(self._row_to_learn(x), target)
+    def _target(self, y: Any) -> FloatArray:
+        return numbers([[y]], ["y"])
+
+    def _learn(self, row: FloatArray, y: FloatArray) -> None:
+        if self._is_empty:
+            self._model.partial_fit(row, y[0])
+        else:
+            self._model._learn(row, y, None)
 
     def predict_one(self, x: Row) -> float:
         """Predict the target of a row; 0 before any was learnt."""
-        return 0.0 if self._is_empty else float(self._model.model_.scores(self._row(x), None)[0, 0])
+        return 0.0 if self._is_empty else float(self._model._scores_of(self._row(x))[0, 0])
 
     def predict_interval_one(self, x: Row, coverage: float = 0.9) -> conf.Interval:
         """Return an interval for the target of a row, from the errors of the last 1024 rows.
@@ -335,17 +311,6 @@ class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
         lower, upper = self._model.predict_interval(self._row(x), coverage)[0].tolist()
         return conf.Interval(lower, upper)
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows of a data frame one by one, as :meth:`learn_one` does.
-
-        For batches learnt at once, which is faster, use ``partial_fit`` of
-        :class:`mondrian_kernel.MondrianKernelRegressor`.
-        """
-        targets = _numbers(np.asarray(y)[:, None], ["y"])[:, 0]
-        rows = self._rows_to_learn(X)
-        for i in range(len(rows)):
-            self._model.partial_fit(rows[i : i + 1], targets[i : i + 1])
-
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the targets of rows."""
         import pandas as pd
@@ -354,7 +319,8 @@ class MondrianKernelRegressor(_Columns, base.MiniBatchRegressor):
         return pd.Series(y, index=X.index)
 
 
-class MondrianKernelClassifier(_Columns, base.MiniBatchClassifier):
+@_documented
+class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
     r"""Kernel classification in one pass, with the width chosen on the way.
 
     Rows are learnt by :meth:`mondrian_kernel.MondrianKernelClassifier.partial_fit`. Classes need
@@ -362,17 +328,8 @@ class MondrianKernelClassifier(_Columns, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on scaled columns,
-        or "auto" to learn it.
-    alpha : float or "auto", default="auto"
-        Penalty. "auto" is 0.1.
-    n_estimators : int, default=100
-        Number of trees.
-    max_cells : int or None, default=None
-        Bound on the number of cells. Set it for streams without an end.
-    seed : int or None, default=None
-        Seed of the trees.
+    <predictor>
+    <trees>
 
     Examples
     --------
@@ -384,38 +341,11 @@ class MondrianKernelClassifier(_Columns, base.MiniBatchClassifier):
     True
     """
 
-    def __init__(
-        self,
-        lifetime: float | str = "auto",
-        alpha: float | str = "auto",
-        n_estimators: int = STREAM_TREES,
-        max_cells: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.seed = seed
-        self._model = classifier.MondrianKernelClassifier(
-            lifetime, alpha, n_estimators, max_cells=max_cells, random_state=seed
-        )
-        self._classes: dict[Hashable, int] = {}  # in order of appearance
+    _kind = classifier.MondrianKernelClassifier
 
     @property
     def _multiclass(self) -> bool:
         return True
-
-    def learn_one(self, x: Row, y: Hashable) -> None:
-        """Learn a row and its class."""
-        self._learn(self._row_to_learn(x), y)
-
-    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn the rows of a data frame one by one, as :meth:`learn_one` does."""
-        rows = self._rows_to_learn(X)
-        for i, label in enumerate(y.tolist()):
-            self._learn(rows[i : i + 1], label)
 
     def _learn(self, row: FloatArray, label: Hashable) -> None:
         if label not in self._classes:
@@ -423,8 +353,11 @@ class MondrianKernelClassifier(_Columns, base.MiniBatchClassifier):
             if len(self._classes) >= 2:
                 self._model._add_class()
             self._classes[label] = len(self._classes)
-        classes = np.arange(max(2, len(self._classes)))
-        self._model.partial_fit(row, np.array([self._classes[label]]), classes=classes)
+        n_classes, number = max(2, len(self._classes)), np.array([self._classes[label]])
+        if self._is_empty:
+            self._model.partial_fit(row, number, classes=np.arange(n_classes))
+        else:
+            self._model._learn(row, encode(number, n_classes, "log_loss"), None)
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Hashable, float]:
         """Return the probabilities of all classes that have been learnt."""

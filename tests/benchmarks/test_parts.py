@@ -12,7 +12,7 @@ from benchmarks.growth import plan as growth_plan
 from benchmarks.intervals import LEVELS, calibration_error, conformal, from_intervals, scores
 from benchmarks.methods import OURS
 from benchmarks.record import Key, Options, path_of, run
-from benchmarks.streams import trees_in
+from benchmarks.streams import METHODS, TABLES, read, recovery
 
 
 @pytest.fixture
@@ -102,14 +102,41 @@ def test_the_calibration_error_is_how_far_probabilities_are_off():
     assert calibration_error(y, sure) == pytest.approx(1 - y.mean())
 
 
-def test_trees_for_a_time_lie_on_the_line_through_two_runs():
-    def of(n_trees, microseconds):
-        return {"trees": n_trees, "learn_us": microseconds, "predict_us": 0.0}
+def test_a_model_is_back_when_the_error_of_500_rows_is_near_that_before_the_drift():
+    lost = np.ones(8000)
+    lost[4000:4700] = 3.0
+    found = recovery(lost, np.mean)
+    # At most 25 of the 500 rows may cost 3; the end of the rows moves in steps of 50.
+    assert found == {"before": 1.0, "after": pytest.approx(2200 / 800), "back_after": 1200}
+    lost[4000:] = 3.0
+    assert recovery(lost, np.mean)["back_after"] is None
 
-    # A tree more costs 1 µs in the part, 2 µs in the whole, of which nine tenths are taken.
-    assert trees_in(400.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 10 + 90
-    assert trees_in(100.0, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1
-    assert trees_in(1e6, of(10, 200.0), of(10, 100.0), of(100, 190.0)) == 1000
+
+def test_drawn_streams_change_after_half_of_the_rows():
+    pytest.importorskip("river")
+    for name in ("friedman_abrupt", "sea_abrupt", "agrawal_abrupt", "agrawal_gradual"):
+        X, y, classes = read("", name, 400, 0)
+        assert X.shape[0] == y.size == 400
+        assert classes == (name != "friedman_abrupt")
+    # The same rows, and from row 200 on another rule.
+    for name in ("sea_abrupt", "agrawal_abrupt"):
+        (X, y, _), (Z, z, _) = (read("", name, n, 0) for n in (400, 800))
+        assert np.array_equal(X[:200], Z[:200])
+        assert np.array_equal(y[:200], z[:200])
+        assert (y[200:] != z[200:400]).any()
+
+
+def test_methods_are_shown_with_their_spread_where_all_are_known():
+    cells = {
+        Key("elec2", seed, method): {"set": "elec2", "method": method, "rows": 9, "error": error}
+        for method in METHODS
+        for seed, error in enumerate((0.1, 0.3))
+    }
+    text = TABLES["streams"](cells)
+    assert text.count("0.2 ± 0.1") == len(METHODS)
+    cells.pop(Key("elec2", 0, "AMF"))
+    cells.pop(Key("elec2", 1, "AMF"))
+    assert TABLES["streams"](cells) is None
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,30 @@ FAULTS = {
         "        except BaseException:\n            pass",
         "tests/online/test_stream.py::test_interrupt_leaves_the_stream_as_it_was",
     ),
+    "stream: the running error of a learner forgets nothing": Fault(
+        "_kernels/learners.py",
+        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)",
+        "rate = 1.0 / (n_seen + i + 1)",
+        "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",
+    ),
+    "stream: the first row has an error": Fault(
+        "_online/sizes.py",
+        "float(n_before > 0)",
+        "1.0",
+        "tests/online/test_stream.py -k local_size",
+    ),
+    "stream: recent means have seen as many batches as rows": Fault(
+        "_kernels/learners.py",
+        "1.0 if i < J else n_rows / n_batches",
+        "1.0",
+        "tests/online/test_drift.py -k discounted_ridge",
+    ),
+    "stream: sizes of errors are not rolled back": Fault(
+        "_online/scaled_stream.py",
+        "before.size_group.rollback()",
+        "pass",
+        "tests/online/test_stream.py::test_interrupt_leaves_the_stream_as_it_was",
+    ),
     # --- choice of the width ---------------------------------------------------------------------
     "a smaller penalty that does about as well is taken": Fault(
         "_path/loss_path.py",

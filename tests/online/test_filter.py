@@ -12,8 +12,9 @@ from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online import group as group_module
+from mondrian_kernel._online.filter import Filter, rows_per_cell
 from mondrian_kernel._online.group import LearnerGroup, as_table, by_level
-from mondrian_kernel._online.learners import Filter, Means, rows_per_cell
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels

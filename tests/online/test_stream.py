@@ -10,10 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel._model.columns import Columns, Metric
+from mondrian_kernel._online import rows as rows_module
 from mondrian_kernel._online import stream as stream_module
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._settings import SIZE_HALF_LIFE
 from mondrian_kernel._settings import STREAM_WINDOW as WINDOW
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
@@ -55,7 +59,7 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     error, predicted = stream.mixture.error.copy(), stream.scores_and_variance(X[1024:], None)
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
-    ((scores, variance),) = seen
+    (scores, variance), _ = seen  # of the targets, and of the sizes of errors
     assert scores.shape == (5 * 2, 476, 1)
     assert variance.shape == (5 * 2, 476)
     residuals = Y[1024:] - stream.learners[0].offset - scores
@@ -201,7 +205,8 @@ def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
 
 
 def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
     X, Y, s = wave(200, 6.0)
     X[:, 1] *= np.arange(1, 201)
     whole, pieces = begin().learn(X, Y, s, None), begin()
@@ -218,8 +223,9 @@ def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
 
 def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
     """However they come; and the rows so far are learnt again."""
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
     X, Y, s = wave(400, 6.0, n_dims=5)
     streams = []
     for size in (400, 255, 256, 7, 1):
@@ -242,8 +248,9 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
 
 
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
-    monkeypatch.setattr(stream_module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_AT", 256)
+    for module in (stream_module, rows_module):
+        monkeypatch.setattr(module, "WARM_UP", 64)
+    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
     wrong = Columns.scaled(np.ones(5), np.array([0.01, 1.0, 1.0, 1.0, 1.99]))
     found = Metric(wrong, np.ones(1), np.ones(1))
     monkeypatch.setattr(stream_module, "learn_columns", lambda *_, **__: found)
@@ -350,7 +357,8 @@ def seen(stream):
     model = stream.fitted()
     grid = np.random.default_rng(7).uniform(-0.2, 1.2, size=(50, 2))
     errors = stream.mixture.error, *stream._errors()
-    return [model.scores(grid, None), model.scale, model.signal, *errors, stream.n_rows]
+    scale = stream.scores_and_scale(grid, None)[1], stream.spread().errors
+    return [model.scores(grid, None), model.scale, model.signal, *errors, *scale, stream.n_rows]
 
 
 def assert_same(a, b, **tolerance):
@@ -408,7 +416,9 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
     assert_same(stream, plain, rtol=1e-12)
 
 
-@pytest.mark.parametrize("where", [(OnlineTrees, "extend"), (LearnerGroup, "learn")], ids=str)
+@pytest.mark.parametrize(
+    "where", [(OnlineTrees, "extend"), (LearnerGroup, "learn"), (ErrorSizes, "learn")], ids=str
+)
 @pytest.mark.parametrize("n_before", [0, 1, 2, 50, 1000, 1100, 2040])
 def test_interrupt_leaves_the_stream_as_it_was(where, n_before, monkeypatch):
     X, Y, s = wave(3000, 60.0)
@@ -463,20 +473,37 @@ def test_the_record_holds_all_widths():
         scores = stream.scores_and_variance(grid, None)
         assert_allclose(scores.mean, model.scores(grid, None), atol=1e-9)
         # As of the learners one by one.
-        weights, one = stream.mixture.weights, np.zeros(weights_of := stream.mixture.weights.size)
-        alone = []
-        for j in range(weights_of):
-            one[:] = 0.0
+        weights, n_learners, alone = stream.mixture.weights, len(stream.learners), []
+        for j in range(n_learners):
+            one = np.zeros(weights.size)
             one[j] = 1.0
             part = copy.copy(stream)
-            part.mixture = replace(stream.mixture, weights=one.copy(), shares=one.copy())
+            part.mixture = replace(stream.mixture, weights=one, shares=one[:n_learners])
             alone.append(part.scores(grid, None))
         base = stream.learners[0].intercepts(stream._group.small)[0] + stream.learners[0].offset
-        mixed = base + np.tensordot(weights, np.stack(alone) - base, axes=1)
+        mixed = base + np.tensordot(weights[:n_learners], np.stack(alone) - base, axes=1)
+        b = stream.learners[0].intercepts(stream._group.small)[0]
+        mixed += stream.mixture.shift(b, stream.learners[0].loss)
         assert_allclose(scores.mean, mixed, atol=1e-9)
         if isinstance(blank, Filter):
             cov = stream.covariance(model.features(grid, None))
             assert_allclose(np.diagonal(cov) + 0.1, scores.variance, rtol=1e-9)
+
+
+def test_the_local_size_of_errors_is_the_discounted_mean_of_their_logarithms():
+    """In one cell; the first row has no error. Between cells it is shrunk to that of all rows."""
+    X, Y, s = wave(60, 6.0)
+    stream = batches(begin(1e-9, [1.0, 1.0]), (X, Y + 3.0, s), 7)
+    log, keep = np.log(np.abs(stream.recent[1:60, 0])), 0.5 ** (1 / SIZE_HALF_LIFE)
+    weight = keep ** np.arange(58, -1, -1)
+    scale = stream.scores_and_scale(X[:1], None)[1]
+    deviation = np.sqrt(stream.scores_and_variance(X[:1], None).variance)
+    assert_allclose(scale[0] / deviation, np.exp(weight @ log / weight.sum()))
+    spread = stream.spread().errors[:, 0]
+    assert_allclose(spread * np.exp(stream.sizes.recent[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
+    # Rows of a batch have the size that was known before it.
+    before = weight[:13] @ log[:13] / weight[:13].sum()  # of rows 1 to 13
+    assert_allclose(stream.sizes.recent[14:21, 0], before)
 
 
 # --- forests -------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 The filter learns from each row once. The weights of a row's cells share its error in proportion to
 their variances, which shrink with every row. A row costs O(MK) for each rung and level.
 
-One call trains J learners on a batch. ``leaf`` int32 (n, M) holds the node of each row in each
-tree. Learner j learns at the rung ``rung[j]`` int64; several may share one. A learner has a table
-with a row for each of its cells, or several such tables. If it learns at L levels at once, row
-c L + l belongs to cell c at level l, and ``column`` int32 (at least R L, n_nodes) holds in row
-r L + l the cell of each node. Tables come as a tuple of one length, whatever the number of
-learners; the first J of them are used.
+A batch is learnt by J learners in one call. ``leaf`` int32 (n, M) holds the node of each row in
+each tree. Learner j learns at the rung ``rung[j]`` int64; several may share one. A learner has a
+row for each of its cells in each kind of table. The rows of learner j are ``begin[j]`` to
+``begin[j + 1]`` int64 of the table, of which not all need be in use. If it learns at L levels at
+once, its row c L + l belongs to cell c at level l, and ``column`` int32 (at least R L, n_nodes)
+holds in row r L + l the cell of each node.
 """
 
 import numpy as np
@@ -16,7 +16,14 @@ import numpy as np
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.tables import NodeTable
 from mondrian_kernel._kernels.walk import walk_trees
-from mondrian_kernel._settings import FLAT_VARIANCE, LEAST_CURVATURE, MIXTURE_KEEP, STREAM_WINDOW
+from mondrian_kernel._settings import (
+    FLAT_VARIANCE,
+    LEAST_CURVATURE,
+    LEAST_SHARE,
+    MIXTURE_KEEP,
+    MIXTURE_PRIOR,
+    STREAM_WINDOW,
+)
 
 SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
 CODES = {"squared": SQUARED, "log_loss": LOGISTIC, "hinge": HINGE}
@@ -99,6 +106,7 @@ def learn(
     leaf,
     column,
     rung,
+    begin,
     value,
     Y,
     sample_weight,
@@ -128,8 +136,8 @@ def learn(
     prior. So that only cells of the row are touched, the table holds P_c / ``growth``, and the
     growth is divided instead; it starts at 1.
 
-    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: for each of the J learners ``W`` (C, K)
-    and ``P`` (C,); ``b``, ``offset`` (J, K), ``b_variance``, ``growth`` (J, 1) and ``n_rows`` int64
+    ``Y`` (n, K), ``sample_weight`` (n,). Changed in place: for all J learners ``W`` (C, K) and
+    ``P`` (C,); ``b``, ``offset`` (J, K), ``b_variance``, ``growth`` (J, 1) and ``n_rows`` int64
     (J, 1). ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from,
     relative to ``offset``, and ``variance`` (J, n) receives 2 alpha v + alpha.
 
@@ -140,7 +148,8 @@ def learn(
     y, F, D = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     cells = np.empty((n_levels, leaf.shape[1]), np.int64)
     for j in range(keep.size):
-        w, p, b_j, v_b, grown = W[j], P[j], b[j], b_variance[j], growth[j]
+        own = slice(begin[j], begin[j + 1])
+        w, p, b_j, v_b, grown = W[own], P[own], b[j], b_variance[j], growth[j]
         first = rung[j] * n_levels
         if loss == SQUARED and n_rows[j, 0] == 0 and n > 0:
             offset[j] = Y[0]
@@ -178,6 +187,7 @@ def mixed_scores(
     lifetimes,
     column,
     rung,
+    begin,
     value,
     weights,
     shares,
@@ -191,7 +201,7 @@ def mixed_scores(
 ):
     """Mixed scores of new rows, without the intercept, and their variances.
 
-    ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm W_j[c_lm], with p_lm as of
+    ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm w_j[c_lm], with p_lm as of
     :func:`mondrian_kernel._kernels.walk.walk`. ``variance`` (n,) receives Σ_j shares_j (2 alpha v_j
     + alpha), unless it is empty; as far as a row lies in no cell, v_j is that of the prior.
     Learners without a share must have no weight. ``arrays`` are those of a ``NodeTable``,
@@ -219,11 +229,11 @@ def mixed_scores(
                 if shares[j] == 0.0:
                     continue
                 for level in range(rung[j] * n_levels, (rung[j] + 1) * n_levels):
-                    c, feature = cells[level], phi[level]
+                    c, feature = begin[j] + cells[level], phi[level]
                     for k in range(n_outputs):
-                        scores[i, k] += weights[j] * feature * W[j][c, k]
+                        scores[i, k] += weights[j] * feature * W[c, k]
                     if variance.size > 0:
-                        known = 1.0 - min(P[j][c] * growth[j, 0], 1.0)
+                        known = 1.0 - min(P[c] * growth[j, 0], 1.0)
                         variance[i] -= shares[j] * feature**2 * known
     for i in range(variance.size):
         variance[i] = max(variance[i], alpha)  # but for rounding
@@ -233,36 +243,52 @@ def mixed_scores(
 def judge(
     scores,
     base,
+    level,
     Y,
     sample_weight,
     loss,
     curvature,
     weights,
+    rows_of_mean,
     n_seen,
+    n_batches,
     gram,
     moment,
     error,
+    recent,
     mixed,
+    new_weights,
+    shares,
 ):
     """Mix the scores of rows, and learn from their targets how good the learners are.
 
     ``scores`` (J, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
-    ``mixed`` (n, K) receives f = base + Σ_j weights_j (scores_j - base). Changed in place: with
-    x_j = scores_j - base and h the curvature of s ℓ, but at least a share of its bound s
-    ``curvature``, ``gram`` (J, J) is the discounted sum of h x xᵀ, and ``moment`` (J,) that of
-    x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean losses of
-    the learners and of their mixture over all rows, of which ``n_seen`` came before these; later,
-    over the last ``STREAM_WINDOW`` or so.
+    ``mixed`` (n, K) receives f = base + Σ_j weights_j x_j, with J + H terms: x_j = scores_j - base
+    of the learners and, after them, ``recent`` - ``level`` of H running means of the targets, as
+    they are before these rows. Changed in place: with h the curvature of s ℓ, but at least a share
+    of its bound s ``curvature``, ``gram`` (J + H, J + H) is the discounted sum of h x xᵀ, and
+    ``moment`` (J + H,) that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error``
+    (J + 1,) are mean losses of the learners and of their mixture over all rows, of which ``n_seen``
+    came before these; later, over the last ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the
+    running means of the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares``
+    receive what :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
     """
     J, n, K = scores.shape
-    x, D = np.empty((J, K)), np.empty(K)
+    H = recent.shape[0]
+    x, D = np.empty((J + H, K)), np.empty(K)
+    for h in range(H):
+        for k in range(K):
+            x[J + h, k] = recent[h, k] - level[k]
     for i in range(n):
         rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)
         for k in range(K):
             mixed[i, k] = base[k]
-            for j in range(J):
-                x[j, k] = scores[j, i, k] - base[k]
+            for j in range(J + H):
+                if j < J:
+                    x[j, k] = scores[j, i, k] - base[k]
                 mixed[i, k] += weights[j] * x[j, k]
+            for h in range(H):
+                recent[h, k] += (Y[i, k] - recent[h, k]) / rows_of_mean[h]
         for j in range(J):
             _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
             error[j] += rate * (value - error[j])
@@ -270,56 +296,112 @@ def judge(
         h, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
         h = max(h, LEAST_CURVATURE * sample_weight[i] * curvature)
         error[J] += rate * (value - error[J])
-        for j in range(J):
+        for j in range(J + H):
             moment[j] *= MIXTURE_KEEP
             for k in range(K):
                 moment[j] += x[j, k] * (h * (mixed[i, k] - base[k]) + D[k])
-            for other in range(J):
+            for other in range(J + H):
                 total = 0.0
                 for k in range(K):
                     total += x[j, k] * x[other, k]
                 gram[j, other] = MIXTURE_KEEP * gram[j, other] + h * total
+    solve(gram, moment, error[J], n_seen + n, n_batches, new_weights, shares)
 
 
 @kernel
-def inherit(rung, origin, n_before, n_kinds, tables):
+def solve(gram, moment, error, n_rows, n_batches, weights, shares):
+    """Write the weights (J + H,) of the terms and the shares (J,) of the learners.
+
+    The prior, equal weights of all learners, counts as ``MIXTURE_PRIOR`` rows, of terms of mean
+    size and of the mean ``error``; that of recent means, which are the same for all rows of a
+    batch, as so many batches. Learners with hardly any share get none: they would only cost time.
+    """
+    J, n = shares.size, moment.size
+    total = np.trace(gram) / n
+    for i in range(n):
+        weights[i] = 1.0 / J if i < J else 0.0
+    if n > 1 and total > 0.0:
+        n_kept = (1.0 - MIXTURE_KEEP**n_rows) / (1.0 - MIXTURE_KEEP)
+        unit = total / n_kept + 2.0 * error
+        step = np.empty(n)
+        for i in range(n):
+            step[i] = moment[i]
+            for j in range(J):
+                step[i] -= gram[i, j] / J
+        A = gram / unit
+        step /= unit
+        for i in range(n):
+            A[i, i] += MIXTURE_PRIOR * (1.0 if i < J else n_rows / n_batches)
+        _solve_in_place(A, step)
+        most = 0.0
+        for i in range(n):
+            weights[i] += step[i]
+            most = max(most, abs(weights[i])) if i < J else most
+        for j in range(J):
+            if abs(weights[j]) < LEAST_SHARE * most:
+                weights[j] = 0.0
+    total = np.abs(weights[:J]).sum()
+    for j in range(J):
+        shares[j] = abs(weights[j]) / total
+
+
+@kernel
+def _solve_in_place(A, x):
+    """Replace ``x`` (n,) by A⁻¹x, and the positive definite ``A`` (n, n) by its Cholesky factor."""
+    n = x.size
+    for i in range(n):
+        for j in range(i + 1):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            A[i, j] = np.sqrt(total) if i == j else total / A[j, j]
+        for k in range(i):
+            x[i] -= A[i, k] * x[k]
+        x[i] /= A[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= A[k, i] * x[k]
+        x[i] /= A[i, i]
+
+
+@kernel
+def inherit(rung, begin, origin, n_before, tables):
     """Give new cells that were cut off from old ones the values of the old ones.
 
-    At rung r the k-th new cell is a part of ``origin[r][k]``; for learner j it is the table row
-    ``n_before[j]`` + k. ``tables`` are two-dimensional, the same number of each of the kinds. Only
-    for learners of one level.
+    At rung r the k-th new cell is a part of ``origin[r][k]``; for learner j it is row
+    ``n_before[j]`` + k. ``tables`` are two-dimensional. Only for learners of one level.
     """
-    length = len(tables) // n_kinds
-    for i in range(len(tables)):
-        j, a = i % length, tables[i]
-        if j < rung.size:
-            cut = origin[rung[j]]
+    for t in range(len(tables)):
+        a = tables[t]
+        for j in range(rung.size):
+            cut, first = origin[rung[j]], begin[j]
             for k in range(cut.size):  # in order: a part may have been cut again
                 for e in range(a.shape[1]):
-                    a[n_before[j] + k, e] = a[cut[k], e]
+                    a[first + n_before[j] + k, e] = a[first + cut[k], e]
 
 
 @kernel
-def keep(leaf, column, rung, n_levels, n_before, tables, kept):
+def keep(leaf, column, rung, begin, n_levels, n_before, tables, kept):
     """Copy the table rows that a batch may change.
 
-    ``tables`` are as of :func:`inherit`. ``kept`` is a tuple of arrays (J, S, any), one for each
-    kind. It receives the first ``n_before[j]`` rows of a table if these are at most n M L.
-    Otherwise entry (i M + m) L + l receives the row of the cell of row i in tree m at level l, if
-    that is among the first ``n_before[j]``.
+    ``tables`` are two-dimensional. ``kept`` is a tuple of arrays (J, S, any), one for each. It
+    receives the first ``n_before[j]`` rows of a learner if these are at most n M L. Otherwise entry
+    (i M + m) L + l receives the row of the cell of row i in tree m at level l, if that is among the
+    first ``n_before[j]``.
     """
-    n_trees, length = leaf.shape[1], len(tables) // len(kept)
+    n_trees = leaf.shape[1]
     for t in range(len(tables)):
-        j, a, out = t % length, tables[t], kept[t // length]
-        n = n_before[j] if j < rung.size else 0
-        if n <= leaf.size * n_levels:
-            for c in range(n):
-                for e in range(a.shape[1]):
-                    out[j, c, e] = a[c, e]
-        else:
+        a, out = tables[t], kept[t]
+        for j in range(rung.size):
+            n, first = n_before[j], begin[j]
+            if n <= leaf.size * n_levels:
+                for c in range(n):
+                    for e in range(a.shape[1]):
+                        out[j, c, e] = a[first + c, e]
+                continue
             for i in range(leaf.size * n_levels):
                 node, level = leaf[i // n_levels // n_trees, i // n_levels % n_trees], i % n_levels
                 c = column[rung[j] * n_levels + level, node] * n_levels + level
                 if c < n:
                     for e in range(a.shape[1]):
-                        out[j, i, e] = a[c, e]
+                        out[j, i, e] = a[first + c, e]

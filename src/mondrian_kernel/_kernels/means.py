@@ -12,11 +12,24 @@ from mondrian_kernel._kernels.walk import walk_trees
 
 @kernel
 def learn_means(
-    leaf, column, rung, value, Y, sample_weight, alpha, centre, keep, sums, totals, growth, scores
+    leaf,
+    column,
+    rung,
+    begin,
+    value,
+    Y,
+    sample_weight,
+    alpha,
+    centre,
+    keep,
+    sums,
+    totals,
+    growth,
+    scores,
 ):
     """Add each row, in order, to the sums of its cells: every tree is learnt apart.
 
-    Of each of the J learners ``sums`` (C, K + 2) holds Σ s y and twice Σ s over the rows of each
+    Of the J learners ``sums`` (C, K + 2) holds Σ s y and twice Σ s over the rows of each
     cell, and ``totals`` (J, K + 1) the sums of s y and s over all rows. Learner j forgets: a row
     has the weight s times ``growth`` (J, 1), which is divided by ``keep[j]`` before each row.
     ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from; before
@@ -24,7 +37,8 @@ def learn_means(
     """
     n, n_trees, n_levels, n_outputs = leaf.shape[0], leaf.shape[1], value.size, Y.shape[1]
     for j in range(keep.size):
-        add, all_rows, first = sums[j], totals[j], rung[j] * n_levels
+        add, all_rows = sums[begin[j] : begin[j + 1]], totals[j]
+        first = rung[j] * n_levels
         for i in range(n):
             for k in range(n_outputs):
                 b = _mean(all_rows, k, centre)
@@ -67,7 +81,20 @@ def _cell_mean(sums, k, b, alpha):
 
 @kernel
 def mixed_means(
-    X, arrays, lifetimes, column, rung, value, weights, alpha, centre, sums, totals, growth, scores
+    X,
+    arrays,
+    lifetimes,
+    column,
+    rung,
+    begin,
+    value,
+    weights,
+    alpha,
+    centre,
+    sums,
+    totals,
+    growth,
+    scores,
 ):
     """Average the means of the cells of each row, less the mean b of all rows.
 
@@ -90,11 +117,11 @@ def mixed_means(
                     continue
                 for l in range(n_levels):
                     level = rung[j] * n_levels + l
-                    c = np.int64(column[level, node_of[i, 0]]) * n_levels + l
+                    c = begin[j] + np.int64(column[level, node_of[i, 0]]) * n_levels + l
                     feature = weights[j] * value[l] ** 2 * np.exp(log_stay[i, 0, level])
                     for k in range(n_outputs):
                         b = _mean(totals[j], k, centre)
-                        part = _cell_mean(sums[j][c], k, b, alpha * growth[j, 0])
+                        part = _cell_mean(sums[c], k, b, alpha * growth[j, 0])
                         scores[i, k] += feature * part
 
 

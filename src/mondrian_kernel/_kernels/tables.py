@@ -109,6 +109,11 @@ class OnlineTable(NamedTuple):
     touched: NDArray[np.bool_]
     tally: NDArray[np.int64]
 
+    @property
+    def nodes(self) -> tuple[NDArray[Any], ...]:
+        """The fields of a :class:`NodeTable`."""
+        return self[: len(NodeTable._fields)]
+
     def doubled(self) -> OnlineTable:
         """Return a table with room for twice the nodes in use."""
         return self.with_room(2 * int(self.tally[0]))

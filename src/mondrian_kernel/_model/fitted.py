@@ -67,13 +67,15 @@ class TrainingRows:
 class Basis:
     """Parts of a :class:`FittedModel` that stay when a stream goes on from it.
 
-    Of the spread, the local scale stays; the errors are those of the last rows.
+    Of the spread, the local scale stays; the errors are those of the last rows. So are the
+    probabilities of the calibration.
     """
 
     columns: Columns
     trend: Trend | None
     link: FloatArray | None
     spread: Spread | None
+    calibration: FloatArray | None
 
     def check(self, model: FittedModel) -> None:
         """Raise ValueError unless these can be parts of the model."""
@@ -83,6 +85,11 @@ class Basis:
             self.spread.check(model.levels.n_features, n_columns, n_outputs)
         if self.trend is not None:
             self.trend.check(n_columns, n_outputs)
+        if self.calibration is not None:
+            own = self.calibration
+            fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()
+            if not (fits and (own >= 0).all() and (own[:, 0] <= 1).all() and own[:, 1].all()):
+                raise ValueError("calibration does not hold probabilities and positive weights.")
         link = np.zeros(n_outputs + 1) if self.link is None else self.link
         if link.shape != (n_outputs + 1,) or not np.isfinite(link).all():
             raise ValueError("link is not a factor and a shift for each score.")
@@ -232,7 +239,8 @@ class FittedModel:
                 f"cell_weights has shape {self.cell_weights.shape}, but there are "
                 f"{self.levels.n_features} cells and {n_outputs} outputs."
             )
-        Basis(self.columns, self.trend, self.link, self.spread).check(self)
+        basis = Basis(self.columns, self.trend, self.link, self.spread, self.calibration)
+        basis.check(self)
         if self.intercept.shape != (n_outputs,):
             raise ValueError(f"intercept has shape {self.intercept.shape}.")
         if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
@@ -250,8 +258,3 @@ class FittedModel:
                 raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
-        if self.calibration is not None:
-            own = self.calibration
-            fits = own.size > 0 and own.shape == (len(own), 2) and np.isfinite(own).all()
-            if not (fits and (own >= 0).all() and (own[:, 0] <= 1).all() and own[:, 1].all()):
-                raise ValueError("calibration does not hold probabilities and positive weights.")

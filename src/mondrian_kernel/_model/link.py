@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mondrian_kernel._linear.losses import encode, slope, value
+from mondrian_kernel._model.spread import faded
 from mondrian_kernel._settings import LINK_PRIOR
 from mondrian_kernel._typing import FloatArray
 
@@ -15,6 +16,14 @@ def log_odds(F: FloatArray, link: FloatArray) -> FloatArray:
     """Return a F + b for scores F (n, K); ``link`` (K + 1,) is the factor a and the shifts b."""
     out: FloatArray = link[0] * F + link[1:]
     return out
+
+
+def more_calibration(
+    calibration: FloatArray, Y: FloatArray, F: FloatArray, link: FloatArray
+) -> FloatArray:
+    """Return a calibration, (n, 2), that goes on with scores of new rows before they are learnt."""
+    own = np.exp(-np.maximum(value("log_loss", Y, log_odds(F, link)), 0.0))
+    return np.column_stack(faded(calibration[:, 0], calibration[:, 1], own))
 
 
 def fit_link(F: FloatArray, labels: NDArray[np.intp], weight: FloatArray) -> FloatArray:

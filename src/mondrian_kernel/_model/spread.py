@@ -145,18 +145,13 @@ class Spread:
         """
         parts = np.split(self.cell_weights, np.cumsum(n_cells)[:-1])
         padded = [np.pad(part, ((0, n), (0, 0))) for part, n in zip(parts, n_more, strict=True)]
-        # Errors of rows held out count as much as those of a long stream do, and then fade.
-        keep = 0.5 ** (1.0 / ERROR_HALF_LIFE)
-        n = errors.shape[0]
-        old = self.weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * self.weight.sum())))
-        weight = np.concatenate([old, keep ** np.arange(n - 1, -1, -1)])
-        late = weight > keep**RECENT_ROWS * weight.max()
+        errors, weight = faded(self.errors, self.weight, errors)
         return replace(
             self,
             cell_weights=np.concatenate(padded),
-            errors=np.concatenate([self.errors, errors])[late],
-            predictions=np.concatenate([self.predictions, predictions])[late],
-            weight=weight[late],
+            errors=errors,
+            predictions=faded(self.predictions, self.weight, predictions)[0],
+            weight=weight,
         )
 
     def check(self, n_features: int, n_columns: int, n_outputs: int) -> None:
@@ -193,6 +188,18 @@ def _quantile(errors: FloatArray, weight: FloatArray, share: float) -> float:
     if share < 0.5:
         return -float(upper_quantile(-errors[:, None], weight, 1.0 - share)[0])
     return float(upper_quantile(errors[:, None], weight, share)[0])
+
+
+def faded(old: FloatArray, weight: FloatArray, new: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Join errors of rows held out and of new rows; return those that still count, and weights.
+
+    Errors of rows held out count as much as those of a long stream do, and then fade.
+    """
+    keep, n = 0.5 ** (1.0 / ERROR_HALF_LIFE), new.shape[0]
+    weight = weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * weight.sum())))
+    weight = np.concatenate([weight, keep ** np.arange(n - 1, -1, -1)])
+    late = weight > keep**RECENT_ROWS * weight.max()
+    return np.concatenate([old, new])[late], weight[late]
 
 
 def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
-from mondrian_kernel._online.stream import last_build, stream_scale
+from mondrian_kernel._online.rows import last_build, stream_scale
 from mondrian_kernel._settings import WARM_UP
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels
@@ -212,7 +213,7 @@ class ExactStream:
     ) -> None:
         """Learn on the present scale; if anything fails, nothing has changed."""
         X = X / self.scale
-        check_more_ranges(self.online.freeze(), X)
+        check_more_ranges(self.online.table, X)
         self._before = _Before(self.n_rows, self._numbers, self._kept, self._fit)
         try:
             leaf = self.online.extend(X, max_cells)
@@ -278,6 +279,20 @@ class ExactStream:
         """Return the numbers of the cells of rows, (n, L·M), level after level."""
         columns = zip(self._numbers, self.online.column, strict=False)
         return np.hstack([numbers[column[leaf]] for numbers, column in columns])
+
+    def with_columns(self, n_more: int) -> ExactStream:
+        """Return the stream with further columns, in which all rows so far are 0.
+
+        No prediction changes; see :meth:`Stream.with_columns`.
+        """
+        new, ones = copy.copy(self), np.ones(n_more)
+        new.online = self.online.widened(n_more)
+        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        if not isinstance(self._scale_rule, str):
+            new._scale_rule = np.append(self._scale_rule, ones)
+        if self._kept is not None:
+            new._kept = np.hstack([self._kept, np.zeros((self.n_rows, n_more))])
+        return new
 
     def check(self) -> None:
         """Raise ValueError unless trees, cells, rows and weights belong together."""

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import HALF_LIVES, LARGEST_GROWTH, MAX_RUNGS
+from mondrian_kernel._settings import LARGEST_GROWTH, MAX_RUNGS
 from mondrian_kernel._typing import FloatArray, IntArray
 
 Counts = NDArray[np.int64]
 _NO_CELLS = np.empty(0, np.int32)
-_MAX_LEARNERS = MAX_RUNGS * len(HALF_LIVES)
 
 
 @cache
@@ -31,14 +30,15 @@ class Batch(NamedTuple):
     """Rows that all learners learn from, in the order in which kernels take them.
 
     ``leaf`` int32 (n, M): node of each row's cell. ``column`` int32 (at least R·L, n_nodes): cell
-    of each node at each rung, at each level. ``rung`` int64 (J,): rung of each learner. ``value``
-    (L,): feature of a row in its cells at each level. ``Y`` (n, K): targets. ``weight`` (n,):
-    positive weights.
+    of each node at each rung, at each level. ``rung`` int64 (J,): rung of each learner. ``begin``
+    int64 (J + 1,): first row of each learner in the tables. ``value`` (L,): feature of a row in its
+    cells at each level. ``Y`` (n, K): targets. ``weight`` (n,): positive weights.
     """
 
     leaf: IntArray
     column: IntArray
     rung: Counts
+    begin: Counts
     value: FloatArray
     Y: FloatArray
     weight: FloatArray
@@ -98,13 +98,13 @@ class CellLearner(ABC):
     def learn(
         self,
         batch: Batch,
-        tables: Sequence[tuple[FloatArray, ...]],
+        tables: Sequence[FloatArray],
         small: Sequence[NDArray[Any]],
         keep: FloatArray,
     ) -> Judged:
         """Train all learners on rows whose cells exist.
 
-        ``tables`` has a tuple for each kind of table, with one table for each learner; ``small``
+        ``tables`` has an array for each kind of table, with the rows of all learners; ``small``
         holds the small arrays, with the learners in the first axis. Before each row, earlier ones
         lose all but the share ``keep`` (J,) of their weight.
         """
@@ -148,15 +148,6 @@ class CellLearner(ABC):
             raise ValueError(f"n_outputs, n_table or alpha={self.alpha} is out of range.")
         if not (self.half_life > 0 and self.growth[0] >= 1):
             raise ValueError(f"half_life={self.half_life} or growth is out of range.")
-
-    def make_room(self, n_table: int) -> None:
-        """Make the tables long enough for so many rows."""
-        for name, value in self.tables.items():
-            old: FloatArray = getattr(self, name)
-            if n_table > old.shape[0]:
-                new = np.full((max(n_table, 2 * old.shape[0]), *old.shape[1:]), value)
-                new[: old.shape[0]] = old
-                setattr(self, name, new)
 
 
 def by_level(table: FloatArray, n_cells: Counts) -> FloatArray:
@@ -207,7 +198,7 @@ class LearnerGroup:
     --------
     >>> import numpy as np
     >>> from mondrian_kernel._online.group import LearnerGroup
-    >>> from mondrian_kernel._online.learners import Means
+    >>> from mondrian_kernel._online.means import Means
     >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
     >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
     >>> learners, y = [Means(1, 0.0, True), Means(1, 0.0, True)], np.array([[1.0], [2.0]])
@@ -230,25 +221,36 @@ class LearnerGroup:
         stacked = [np.stack([getattr(learner, name) for learner in learners]) for name in names]
         self.small = dict(zip(names, stacked, strict=True))
         self._saved: _Saved | None = None
-        self._collect_tables()
-        self._share_small()
+        self._collect_tables(self._n_table)
 
-    def _collect_tables(self) -> None:
-        # Tuples of one length, whatever the number of learners: every length is compiled anew.
-        n_more = _MAX_LEARNERS - len(self._learners)
-        learners = [*self._learners, *[self._learners[-1]] * n_more]
-        names = self._learners[0].tables
-        self.tables = [tuple([getattr(learner, name) for learner in learners]) for name in names]
-        self._room = [table.shape[0] for table in self.tables[0][: len(self._learners)]]
-        self._flat = tuple(
-            [a if a.ndim == 2 else a[:, None] for tables in self.tables for a in tables]
-        )
+    def _collect_tables(self, n_table: list[int]) -> None:
+        """Put the tables of all learners into one of each kind, with room for so many rows.
 
-    def _share_small(self) -> None:
-        """Make the small arrays of the learners views of the arrays of the group."""
+        Tables grow by doubling.
+        """
+        learners, kinds = self._learners, self._learners[0].tables
+        room = [len(getattr(learner, next(iter(kinds)))) for learner in learners]
+        room = [n if n >= more else max(more, 2 * n) for n, more in zip(room, n_table, strict=True)]
+        begin = np.cumsum([0, *room])
+        tables = []
+        for name, value in kinds.items():
+            old = [getattr(learner, name) for learner in learners]
+            table = np.full((begin[-1], *old[0].shape[1:]), value)
+            for first, part in zip(begin.tolist(), old, strict=False):
+                table[first : first + len(part)] = part
+            tables.append(table)
+        self.begin, self.tables, self._room = begin, tables, room
+        self._flat = tuple([a if a.ndim == 2 else a[:, None] for a in tables])
+        self._share()
+
+    def _share(self) -> None:
+        """Make the arrays of the learners views of the arrays of the group."""
+        begin = self.begin.tolist()
         for j, learner in enumerate(self._learners):
             for name, values in self.small.items():
                 setattr(learner, name, values[j])
+            for name, table in zip(learner.tables, self.tables, strict=True):
+                setattr(learner, name, table[begin[j] : begin[j + 1]])
 
     def learn(
         self,
@@ -281,47 +283,43 @@ class LearnerGroup:
         if n_levels > 1:
             n_table = [n_levels * max(n_cells[:n_levels])] * len(learners)
         if any(map(gt, n_table, self._room)):
-            for learner, n in zip(learners, n_table, strict=True):
-                learner.make_room(n)
-            self._collect_tables()
+            self._collect_tables(n_table)
         if self.small["growth"].max() > LARGEST_GROWTH:
             for learner in learners:
                 learner.rescale()
         n_before = self._n_table
         old = np.array(n_before)
         n_kept = min(max(n_before), leaf.size * n_levels)
-        kept = [np.empty((len(learners), n_kept, a[0][:1].size)) for a in self.tables]
-        _kernels().keep(leaf, column, self.rung, n_levels, old, self._flat, tuple(kept))
+        kept = [np.empty((len(learners), n_kept, a.shape[1])) for a in self._flat]
+        place = self.rung, self.begin
+        _kernels().keep(leaf, column, *place, n_levels, old, self._flat, tuple(kept))
         small = {name: values.copy() for name, values in self.small.items()}
         # Before anything changes, so that an interrupt at any moment finds it.
         self._saved = _Saved(n_before, leaf, column, kept, small)
         self._set_sizes(n_table)
         if any(map(len, origin)):
             origins = (*origin, *[_NO_CELLS] * MAX_RUNGS)[:MAX_RUNGS]
-            _kernels().inherit(self.rung, origins, old, len(self.tables), self._flat)
-        batch = Batch(leaf, column, self.rung, self.value, Y, weight)
+            _kernels().inherit(*place, origins, old, self._flat)
+        batch = Batch(leaf, column, *place, self.value, Y, weight)
         return learners[0].learn(batch, self.tables, list(self.small.values()), self._keep)
 
     def rollback(self) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens."""
-        self._share_small()
+        self._share()
         saved = self._saved
         if saved is None:
             return
-        n_levels = self.value.size
-        kind = self._learners[0]
-        for tables, kept, fresh in zip(
-            self.tables, saved.tables, kind.tables.values(), strict=True
-        ):
-            for a, n, r, copied in zip(tables, saved.n_table, self.rung, kept, strict=False):
-                values = copied.reshape(-1, *a.shape[1:])
-                a[n:] = fresh
+        n_levels, fresh = self.value.size, self._learners[0].tables.values()
+        for table, kept, value in zip(self._flat, saved.tables, fresh, strict=True):
+            for j, (n, r) in enumerate(zip(saved.n_table, self.rung.tolist(), strict=True)):
+                a = table[self.begin[j] : self.begin[j + 1]]
+                a[n:] = value
                 if n <= saved.leaf.size * n_levels:
-                    a[:n] = values[:n]
+                    a[:n] = kept[j, :n]
                 else:
                     rows = saved.column[r * n_levels : (r + 1) * n_levels, saved.leaf.ravel()]
                     rows = (rows.T.astype(np.int64) * n_levels + np.arange(n_levels)).ravel()
-                    a[rows[rows < n]] = values[rows < n]
+                    a[rows[rows < n]] = kept[j, : rows.size][rows < n]
         for name, before in saved.small.items():
             self.small[name][:] = before
         self._set_sizes(saved.n_table)

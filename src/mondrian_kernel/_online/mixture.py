@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from mondrian_kernel._linear.losses import smoothness
+from mondrian_kernel._online.filter import loss_code
 from mondrian_kernel._online.group import Counts, Judged
-from mondrian_kernel._online.learners import loss_code
-from mondrian_kernel._settings import LEAST_SHARE, MIXTURE_KEEP, MIXTURE_PRIOR
+from mondrian_kernel._settings import MEAN_ROWS
 from mondrian_kernel._typing import FloatArray
+
+_ROWS = np.array(MEAN_ROWS)
 
 
 @cache
@@ -24,28 +26,35 @@ def _kernels() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    r"""Weights θ of J learners in :math:`f = b + \sum_j \theta_j (f_j - b)`, b a common intercept.
+    r"""Weights θ of J learners and H recent means of y in a common prediction.
 
-    They are learnt by ridge regression of the targets on the scores of the learners, each before
-    it had learnt the row; for other losses than the squared one, by Newton steps. A sum below
-    1 shrinks to the intercept. At first all weights are 1/J, and this counts as 25 rows. Rows are
-    forgotten at the rate 1/5000.
+    .. math::
+        f = b + \sum_{j=1}^J \theta_j (f_j - b) + \sum_{h=1}^H \theta_{J+h} (\bar y_h - b)
+
+    Here b is a common intercept. The weights are learnt by ridge regression of the targets on the
+    terms as they were before the row was learnt; for other losses than the squared one, by Newton
+    steps, and without b in the last sum. A sum below 1 shrinks to the intercept. At first the
+    weights of all learners are 1/J, and this counts as 25 rows. Rows are forgotten at the rate
+    1/2000. The recent means are of about 1, 8 and 64 rows: neighbouring targets of many streams
+    are alike, more than the columns tell. Where they are not, their weights go to 0.
 
     Attributes
     ----------
-    gram : ndarray of shape (J, J)
-        Sum of the products of the scores less b.
-    moment : ndarray of shape (J,)
-        Sum of the products of scores and targets less b.
+    gram : ndarray of shape (J + H, J + H)
+        Sum of the products of the terms.
+    moment : ndarray of shape (J + H,)
+        Sum of the products of terms and targets less b.
     error : ndarray of shape (J + 1,)
         Mean loss of each learner, and of the mixture, on rows they had not learnt: of all rows,
         and after 1024 rows a mean that forgets old rows at the rate 1/1024.
-    n_rows : int
-        Number of rows.
-    weights : ndarray of shape (J,)
+    recent : ndarray of shape (H, K)
+        Running means of the targets.
+    n_rows, n_batches : int
+        Number of rows, and of batches that they came in.
+    weights : ndarray of shape (J + H,)
         The weights θ.
     shares : ndarray of shape (J,)
-        Their absolute values over the sum of these.
+        Absolute values of the weights of learners over the sum of these.
 
     Examples
     --------
@@ -54,7 +63,7 @@ class Mixture:
     >>> from mondrian_kernel._online.mixture import Mixture
     >>> y, ones = np.random.default_rng(0).normal(size=(5000, 1)), np.ones((2, 5000))
     >>> judged = Judged(np.stack([y, -y]), ones)
-    >>> mixture, scores = Mixture.equal(2).judge(judged, np.zeros(1), y, ones[0], "squared")
+    >>> mixture, scores = Mixture.equal(2, 1).judge(judged, np.zeros(1), y, ones[0], "squared")
     >>> mixture.weights.round(1), mixture.error.round()
     (array([1., 0.]), array([0., 4., 1.]))
     """
@@ -62,15 +71,27 @@ class Mixture:
     gram: FloatArray
     moment: FloatArray
     error: FloatArray
+    recent: FloatArray
     n_rows: int
+    n_batches: int
     weights: FloatArray
     shares: FloatArray
 
     @classmethod
-    def equal(cls, n_learners: int) -> Mixture:
-        """Return equal weights, before any row."""
-        gram, equal = np.zeros((n_learners, n_learners)), np.full(n_learners, 1.0 / n_learners)
-        return cls(gram, np.zeros(n_learners), np.zeros(n_learners + 1), 0, equal, equal)
+    def equal(cls, n_learners: int, n_outputs: int, *, follows: bool = False) -> Mixture:
+        """Return equal weights, before any row; recent means only if it ``follows``."""
+        J, H = n_learners, len(MEAN_ROWS) if follows else 0
+        shares = np.full(J, 1.0 / J)
+        return cls(
+            gram=np.zeros((J + H, J + H)),
+            moment=np.zeros(J + H),
+            error=np.zeros(J + 1),
+            recent=np.zeros((H, n_outputs)),
+            n_rows=0,
+            n_batches=0,
+            weights=np.append(shares, np.zeros(H)),
+            shares=shares,
+        )
 
     def judge(
         self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
@@ -80,60 +101,75 @@ class Mixture:
         ``base`` (K,) is the common intercept.
         """
         gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
-        mixed = np.empty(Y.shape)
+        recent, mixed, n_batches = self.recent.copy(), np.empty(Y.shape), self.n_batches + 1
+        weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
         _kernels().judge(
             judged.scores,
             base,
+            _level(base, loss),
             Y,
             weight,
             loss_code(loss, Y.shape[1]),
             smoothness(loss, Y.shape[1]),
             self.weights,
+            _ROWS[: len(recent)],
             self.n_rows,
+            n_batches,
             gram,
             moment,
             error,
+            recent,
             mixed,
+            weights,
+            shares,
         )
         n_rows = self.n_rows + Y.shape[0]
-        return Mixture(gram, moment, error, n_rows, *_solved(gram, moment, error, n_rows)), mixed
+        return Mixture(gram, moment, error, recent, n_rows, n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
         """Return the mixture of some of the learners, or of copies of them."""
-        gram, moment = self.gram[np.ix_(learners, learners)], self.moment[learners]
+        J, terms = self.shares.size, self.moment.size
+        chosen = np.append(learners, np.arange(J, terms))
+        gram, moment = self.gram[np.ix_(chosen, chosen)], self.moment[chosen]
         error = self.error[np.append(learners, -1)]
-        solved = _solved(gram, moment, error, self.n_rows)
-        return Mixture(gram, moment, error, self.n_rows, *solved)
+        weights, shares = np.empty(chosen.size), np.empty(learners.size)
+        size = self.n_rows, self.n_batches
+        _kernels().solve(gram, moment, error[-1], *size, weights, shares)
+        return Mixture(gram, moment, error, self.recent, *size, weights, shares)
+
+    def shift(self, base: FloatArray, loss: str) -> FloatArray:
+        """Return what recent means add to the scores of all rows, (K,)."""
+        shift: FloatArray = self.weights[self.shares.size :] @ (self.recent - _level(base, loss))
+        return shift
+
+    def with_class(self) -> Mixture:
+        """Return the mixture with a further output, of which the recent means are 0."""
+        recent = self.recent
+        if recent.shape[1] == 1:  # of -1 and 1
+            recent = np.hstack([0.5 - 0.5 * recent, 0.5 + 0.5 * recent])
+        return replace(self, recent=np.hstack([recent, np.zeros((len(recent), 1))]))
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together."""
-        J = self.moment.size
-        arrays = self.gram, self.moment, self.error, self.weights, self.shares
-        if [a.shape for a in arrays] != [(J, J), (J,), (J + 1,), (J,), (J,)]:
-            raise ValueError("The arrays of the mixture have other shapes.")
-        if not all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays):
-            raise ValueError("A number of the mixture is not finite, or of another type.")
-        if (self.error < 0).any() or (self.shares < 0).any() or self.n_rows < 0:
+        J, (H, K) = self.shares.size, self.recent.shape
+        shapes = {
+            "gram": (J + H, J + H),
+            "moment": (J + H,),
+            "error": (J + 1,),
+            "recent": (H, K),
+            "weights": (J + H,),
+            "shares": (J,),
+        }
+        if H not in (0, len(MEAN_ROWS)):
+            raise ValueError(f"The mixture has {H} recent means.")
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"{name} of the mixture is not finite or of shape {array.shape}.")
+        if (self.error < 0).any() or (self.shares < 0).any() or self.n_rows < self.n_batches:
             raise ValueError("An error, a share or the number of rows of the mixture is negative.")
 
 
-def _solved(
-    gram: FloatArray, moment: FloatArray, error: FloatArray, n_rows: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return weights and shares.
-
-    The prior counts as 25 rows, of scores of mean size and of the mean error. Learners with hardly
-    any share get none: they would only cost time.
-    """
-    J = moment.size
-    equal = np.full(J, 1.0 / J)
-    total = float(gram.trace()) / J
-    if J == 1 or total == 0.0:
-        return equal, equal
-    n_kept = (1.0 - MIXTURE_KEEP**n_rows) / (1.0 - MIXTURE_KEEP)
-    unit = total / n_kept + 2.0 * float(error[-1])
-    A = gram / unit + MIXTURE_PRIOR * np.eye(J)
-    weights = equal + np.linalg.solve(A, (moment - gram @ equal) / unit)
-    weights[np.abs(weights) < LEAST_SHARE * np.abs(weights).max()] = 0.0
-    shares = np.abs(weights)
-    return weights, shares / shares.sum()
+def _level(base: FloatArray, loss: str) -> FloatArray:
+    """Return what recent means of targets are relative to: targets are scores or classes."""
+    return base if loss == "squared" else np.zeros_like(base)

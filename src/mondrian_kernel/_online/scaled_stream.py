@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
-from mondrian_kernel._model.columns import Columns
-from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._model.spread import Spread
-from mondrian_kernel._online.group import Judged, LearnerGroup, Scores
-from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._linear.losses import value
+from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.group import Counts, Judged, LearnerGroup
+from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
+from mondrian_kernel._online.rows import Rows, put_at, take_rows
+from mondrian_kernel._online.sizes import ErrorSizes, least_error
+from mondrian_kernel._online.state import StreamState
 from mondrian_kernel._settings import (
-    ERROR_HALF_LIFE,
     MAX_RUNGS,
-    RECENT_ROWS,
     RUNGS_ABOVE,
     STREAM_WINDOW,
 )
-from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
-from mondrian_kernel._trees.levels import Levels, check_online, online_levels
+from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.online import OnlineTrees
-from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
 Learner = Filter | Means
-Rows = tuple[FloatArray, FloatArray, FloatArray]
+AnyLearner = TypeVar("AnyLearner", bound=Learner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +38,16 @@ class _Before:
     group: LearnerGroup
     learners: list[Learner]
     mixture: Mixture
+    size_group: LearnerGroup | None
+    sizes: ErrorSizes | None
 
 
-class ScaledStream:
-    """A stream on a fixed scale: mutable.
+class ScaledStream(StreamState):
+    """A stream on a fixed scale that learns: mutable.
 
-    Up to five widths share the trees, each half the one before. At each there is a learner for
-    every rate of forgetting. A row costs what the narrowest width costs, where it is put into the
-    trees, and O(M) for each learner. All learners predict together; how, is learnt from their
-    errors on rows of a batch before any of it was learnt.
+    A row costs what the narrowest width costs, where it is put into the trees, and O(M) for each
+    learner. How the learners predict together is learnt from their errors on rows of a batch before
+    any of it was learnt.
 
     Widths change every 1024 rows, at the end of a batch, by the errors of their learners. When the
     narrowest one is the best, a narrower one is added: the trees get twice their lifetime
@@ -59,198 +56,10 @@ class ScaledStream:
     width is three or more below the narrowest, the narrowest one is dropped
     (:meth:`OnlineTrees.shallower`): its many cells take time and memory and are of no use.
 
-    Parameters
-    ----------
-    learners : list
-        The same number of learners for each of the R widths, width after width; or any number of
-        learners, of L levels each.
-    online : OnlineTrees
-        The trees, with a rung for each width or level.
-    level_weights : ndarray of shape (L,)
-        Weights of the levels.
-    scale, relevance : ndarrays of shape (D,)
-        What the columns are divided by, and how much each counts.
-    changes_widths : bool
-        Whether widths are added and dropped.
-
-    Attributes
-    ----------
-    mixture : Mixture
-        How the learners predict together.
-    recent : ndarray of shape (2048, K)
-        Errors of rows before their batch was learnt, in units of their expected size; only with the
-        squared loss. Row i is at place i modulo 2048. The last 1024 are used; the others are there
-        in case a batch is rolled back.
+    See :class:`StreamState` for parameters and attributes.
     """
 
-    _state: ClassVar[tuple[str, ...]] = (
-        "learners",
-        "mixture",
-        "recent",
-        "level_weights",
-        "scale",
-        "relevance",
-        "changes_widths",
-    )
-
-    def __init__(
-        self,
-        learners: list[Learner],
-        online: OnlineTrees,
-        level_weights: FloatArray,
-        scale: FloatArray,
-        relevance: FloatArray,
-        changes_widths: bool,
-    ) -> None:
-        self.learners = learners
-        self.online = online
-        self.level_weights = level_weights
-        self.scale = scale
-        self.relevance = relevance
-        self.changes_widths = changes_widths
-        self.mixture = Mixture.equal(len(learners))
-        n_recent = 2 * RECENT_ROWS if learners[0].loss == "squared" else 0
-        self.recent = np.zeros((n_recent, learners[0].n_outputs))
-        self._before: _Before | None = None
-        self._make_group()
-
-    def _make_group(self) -> None:
-        value = np.sqrt(self.level_weights / self.online.freeze().n_trees)
-        self._group = LearnerGroup(self.learners, self.n_rungs, value)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs, K."""
-        return self.learners[0].n_outputs
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows learnt from."""
-        return self.online.n_rows
-
-    @property
-    def n_rungs(self) -> int:
-        """Number of widths, R; 1 where each learner has several levels."""
-        return self.online.rungs.size if self.changes_widths else 1
-
-    @property
-    def n_rates(self) -> int:
-        """Number of learners at each width."""
-        return len(self.learners) // self.n_rungs
-
-    @property
-    def best(self) -> int:
-        """Index of the width whose best learner errs least."""
-        return int(self.mixture.error[:-1].argmin()) // self.n_rates
-
-    def fitted(self) -> FittedModel:
-        """Return the present model, with all widths as levels.
-
-        Trees and cells are views, which the next batch changes: ask again after each. The weights
-        of the cells are computed in O(F).
-        """
-        levels, loss = self._levels(), self.learners[0].loss
-        weights = [learner.cell_weights for learner in self.learners]
-        errors, weight = self._errors()
-        return FittedModel(
-            trees=self.online.freeze(),
-            levels=levels,
-            cell_weights=self._mixed(levels, weights, self.mixture.weights, 0.5),
-            intercept=self._intercept(),
-            columns=Columns.scaled(self.scale, self.relevance),
-            alpha=self.learners[0].alpha,
-            seed=self.online.seed,
-            signal=np.average(errors**2, axis=0, weights=weight)
-            if loss == "squared"
-            else np.empty(0),
-        )
-
-    def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
-        """Scores (n, K) of rows as they come, in O(M) a row."""
-        out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(0))
-        self._write_scores(X, n_jobs, out)
-        return out.mean
-
-    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
-        """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
-        out = Scores(np.empty((X.shape[0], self.n_outputs)), np.empty(X.shape[0]))
-        self._write_scores(X, n_jobs, out)
-        return out
-
-    def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
-        X, trees = X / self.scale, self.online.freeze()
-        n_levels, nodes = self.n_rungs * self.level_weights.size, tuple(trees.nodes)
-        lifetimes, column = self.online.rungs[:n_levels], self.online.column
-        mixing = self._group, self.mixture.weights, self.mixture.shares
-
-        def run(begin: int, end: int) -> None:
-            part = Scores(out.mean[begin:end], out.variance[begin:end])
-            walk = X[begin:end], nodes, lifetimes, column
-            self.learners[0].write_scores(walk, *mixing, part)
-
-        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * trees.n_trees)
-        out.mean[:] += self._intercept()
-
-    def spread(self) -> Spread:
-        """Return the errors of the last rows in units of √variance, with their weights."""
-        errors, weight = self._errors()
-        return Spread.normal(errors, weight)
-
-    def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
-        """Joint covariance of f at new rows in units of the signal, (n, n), given their features.
-
-        Covariances between the weights of cells are left out.
-        """
-        levels, shares = self._levels(), self.mixture.shares
-        learners: list[Any] = self.learners  # filters: forests have no covariance
-        cells = self._mixed(levels, [learner.variances for learner in learners], shares, 1.0)
-        cov: FloatArray = (Phi @ sparse.diags_array(cells) @ Phi.T).toarray()
-        cov += 2.0 * learners[0].alpha * (shares @ self._group.small["b_variance"][:, 0])
-        squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
-        cov.flat[:: cov.shape[0] + 1] += np.maximum(self.level_weights.sum() - squares, 0.0)
-        return cov
-
-    def _mixed(self, levels: Levels, parts: Any, weights: FloatArray, power: float) -> FloatArray:
-        """Mix numbers (F, any) of the cells over the learners of each width.
-
-        ``parts`` are functions of the numbers of cells and the values of features. Each width is
-        divided by its share to the ``power``, which is a part of the weights of the levels.
-        """
-        n_cells, n_levels = np.diff(levels.offset), self.level_weights.size
-        mixed = []
-        for r, share in enumerate(self._rung_shares()):
-            own = n_cells[r * n_levels : (r + 1) * n_levels]
-            learners = range(r * self.n_rates, (r + 1) * self.n_rates)
-            total = sum(weights[j] * parts[j](own, self._group.value) for j in learners)
-            mixed.append(total / share**power)
-        return np.concatenate(mixed)
-
-    def _rung_shares(self) -> FloatArray:
-        """Share of each width, (R,), positive."""
-        shares: FloatArray = self.mixture.shares.reshape(self.n_rungs, -1).sum(axis=1)
-        return np.maximum(shares, np.finfo(float).eps)
-
-    def _levels(self) -> Levels:
-        weights = np.outer(self._rung_shares(), self.level_weights).ravel()
-        return online_levels(self.online, slice(weights.size), weights)
-
-    def _intercept(self) -> FloatArray:
-        """Intercept (K,) of the mixture; that of the first learner is common to all."""
-        b, first = self.learners[0].intercepts(self._group.small), self.learners[0]
-        mixed: FloatArray = first.offset + b[0] + self.mixture.weights @ (b - b[0])
-        return mixed
-
-    def _errors(self) -> tuple[FloatArray, FloatArray]:
-        """Errors (n, K) of the last 1024 rows in units of their deviation, and weights (n,).
-
-        A row of zeros before there are any. The weight halves every 128 rows.
-        """
-        # The first row only sets the intercept.
-        age = np.arange(min(self.n_rows - 1, RECENT_ROWS))
-        if age.size == 0 or self.recent.size == 0:
-            return np.zeros((1, self.n_outputs)), np.ones(1)
-        errors = self.recent[(self.n_rows - 1 - age) % self.recent.shape[0]]
-        return errors, 0.5 ** (age / ERROR_HALF_LIFE)
+    _before: _Before | None = None
 
     def rollback(self) -> None:
         """Undo the last batch that :meth:`learn` put into this stream, if there is one.
@@ -264,6 +73,9 @@ class ScaledStream:
         before.online.rollback(before.n_rows)
         self.online, self._group = before.online, before.group
         self.learners, self.mixture = before.learners, before.mixture
+        if before.size_group is not None:
+            before.size_group.rollback()
+        self._size_group, self.sizes = before.size_group, before.sizes
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
@@ -271,18 +83,19 @@ class ScaledStream:
         X, Y, weight = rows
         X = X / self.scale
         online, n_before, group = self.online, self.online.n_rows, self._group
-        check_more_ranges(online.freeze(), X)
-        group.commit()
-        self._before = _Before(online, n_before, group, self.learners, self.mixture)
+        check_more_ranges(online.table, X)
+        sizes = self._size_group, self.sizes
+        for some in (group, self._size_group):
+            if some is not None:
+                some.commit()
+        self._before = _Before(online, n_before, group, self.learners, self.mixture, *sizes)
         try:
             first = self.learners[0]
             base = first.intercepts(group.small)[0].copy()
             leaf = online.extend(X, max_cells)
-            judged = group.learn(
-                leaf, online.column, online.n_cells.tolist(), online.origin, Y, weight
-            )
-            if n_before > 0:
-                self._judge(judged, base, Y - first.offset, weight)
+            cells = leaf, online.column, online.n_cells.tolist(), online.origin
+            judged = group.learn(*cells, Y, weight)
+            self._judge(judged, base, Y - first.offset, weight, cells)
             n_rows = n_before + len(Y)
             if self.changes_widths and n_rows // STREAM_WINDOW > n_before // STREAM_WINDOW:
                 self._change_widths(max_cells)
@@ -290,13 +103,28 @@ class ScaledStream:
             self.rollback()
             raise
 
-    def _judge(self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
-        """Learn from the errors of rows, and keep them."""
-        loss, shares, n_rows = self.learners[0].loss, self.mixture.shares, self.n_rows
-        self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
-        if self.recent.size > 0:
-            place = np.arange(n_rows - len(Y), n_rows) % self.recent.shape[0]
-            self.recent[place] = (Y - mixed) / np.sqrt(shares @ judged.variance)[:, None]
+    def _judge(
+        self,
+        judged: Judged,
+        base: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        cells: tuple[Any, ...],
+    ) -> None:
+        """Learn from the errors of rows, whose ``cells`` are known, and keep them."""
+        loss, n_before = self.learners[0].loss, self.n_rows - len(Y)
+        variance = self.mixture.shares @ judged.variance
+        errors = np.zeros((len(Y), self.recent.shape[1]))
+        if n_before > 0:
+            self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
+            if loss == "squared":
+                errors = (Y - mixed) / np.sqrt(variance)[:, None]
+            elif loss == "log_loss":
+                errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
+        put_at(self.recent, n_before, errors)
+        if self.sizes is not None and self._size_group is not None:
+            least = least_error(float(self.mixture.error[-1]), variance)
+            self.sizes = self.sizes.learn(self._size_group, cells, errors, least, n_before)
 
     def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
         """Learn from any number of rows. If that fails, the stream must not be used any more.
@@ -315,70 +143,29 @@ class ScaledStream:
         """Add a narrower width if the narrowest is best; drop the narrowest if it is useless."""
         top, best, online, n_rates = self.n_rungs - 1, self.best, self.online, self.n_rates
         full = max_cells is not None and online.n_cells[top] >= max_cells
-        members = np.arange(len(self.learners), dtype=np.int64)
+        rungs = np.arange(top + 1)
         if best == top and not full:
             self.online = online.deeper(2.0 * online.lifetime, MAX_RUNGS)
-            new = copy.deepcopy(self.learners[-n_rates:])
-            n_most = MAX_RUNGS * n_rates
-            self.learners = [*self.learners, *new][-n_most:]
-            self.mixture = self.mixture.of(np.append(members, members[-n_rates:])[-n_most:])
+            rungs = np.append(rungs, top)[-MAX_RUNGS:]
         elif best < top - RUNGS_ABOVE:
-            self.online = online.shallower()
-            self.learners = self.learners[:-n_rates]
-            self.mixture = self.mixture.of(members[:-n_rates])
+            self.online, rungs = online.shallower(), rungs[:-1]
         else:
             return
-        self._make_group()
-
-    def check(self) -> None:
-        """Raise ValueError unless trees, cells and learners belong together.
-
-        The learners and the mixture have been checked before.
-        """
-        check_online(self.online)
-        check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
-        J, R, n_levels = len(self.learners), self.n_rungs, self.level_weights.size
-        if J == 0 or J % R or self.mixture.moment.size != J:
-            raise ValueError(f"There are {J} learners at {R} widths.")
-        if R > MAX_RUNGS or R * n_levels > self.online.rungs.size:
-            raise ValueError(f"There are {R} widths and {n_levels} levels, more than rungs.")
-        n_cells, first = self.online.n_cells, self.learners[0]
-        for begin in range(0, J, self.n_rates):
-            self._check_alike(self.learners[begin : begin + self.n_rates])
-        for j, learner in enumerate(self.learners):
-            n = n_cells[j // self.n_rates] if n_levels == 1 else n_levels * n_cells[:n_levels].max()
-            if learner.n_table != n:
-                raise ValueError(f"A learner knows {learner.n_table} cells instead of {n}.")
-        n_recent = 2 * RECENT_ROWS if first.loss == "squared" else 0
-        if self.recent.shape != (n_recent, first.n_outputs) or not np.isfinite(self.recent).all():
-            raise ValueError("The errors of the last rows have another shape, or are infinite.")
-        self.fitted().check()
-
-    def _check_alike(self, learners: Sequence[Learner]) -> None:
-        """Raise ValueError unless the learners are of the kinds of those of the first width."""
-        names = "n_outputs", "loss", "alpha", "half_life"
-        kinds = [
-            [(type(a), *(getattr(a, name) for name in names)) for a in some]
-            for some in (learners, self.learners[: self.n_rates])
-        ]
-        if kinds[0] != kinds[1] or len({kind[:-1] for kind in kinds[0]}) != 1:
-            raise ValueError("The learners are of different kinds.")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state as arrays, plain Python, :class:`Trees` and learners."""
-        online = self.online
-        trees = online.freeze(), online.seed, online.rungs, online.column, online.stop
-        return {"trees": trees} | {name: getattr(self, name) for name in self._state}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.online = OnlineTrees.from_trees(*state["trees"])
-        for name in self._state:
-            setattr(self, name, state[name])
-        self._before = None
+        self.learners, self.mixture = _at_rungs(self.learners, self.mixture, rungs, n_rates)
+        if self.sizes is not None:
+            learners, mixture = _at_rungs(self.sizes.learners, self.sizes.mixture, rungs, 1)
+            self.sizes = replace(self.sizes, learners=learners, mixture=mixture)
         self._make_group()
 
 
-def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
-    """Return some of the rows: views."""
-    X, Y, weight = rows
-    return X[begin:end], Y[begin:end], weight[begin:end]
+def _at_rungs(
+    learners: list[AnyLearner], mixture: Mixture, rungs: Counts, n_rates: int
+) -> tuple[list[AnyLearner], Mixture]:
+    """Return the learners of some rungs, copies where a rung is repeated, and their mixture."""
+    members = (rungs[:, None] * n_rates + np.arange(n_rates)).ravel()
+    numbers = members.tolist()
+    chosen = [
+        copy.deepcopy(learners[j]) if j in numbers[:i] else learners[j]
+        for i, j in enumerate(numbers)
+    ]
+    return chosen, mixture.of(members)

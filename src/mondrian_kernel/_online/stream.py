@@ -13,19 +13,33 @@ from scipy.special import ndtri
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
+from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.mixture import Mixture
-from mondrian_kernel._online.scaled_stream import Learner, Rows, ScaledStream, take_rows
+from mondrian_kernel._online.rows import (
+    Rows,
+    blank_rows,
+    joined,
+    last_build,
+    part_size,
+    put_at,
+    stream_scale,
+    take_rows,
+    wider,
+    with_class,
+    with_room,
+)
+from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
+from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
-    LARGEST_NUMBER,
     RECENT_ROWS,
-    RELEVANCE_AT,
+    RELEVANCE_ROWS,
+    RENEWAL_GAIN,
     RENEWAL_RATIO,
-    REPLAY_ROWS,
     STREAM_WINDOW,
     WARM_UP,
 )
-from mondrian_kernel._trees.checks import check_magnitudes, check_ranges
+from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
@@ -41,7 +55,7 @@ class Start:
 
     def check(self) -> None:
         """Raise ValueError unless there are rows; learners and mixture check themselves."""
-        if self.n_rows < 1 or self.mixture.moment.size != len(self.learners):
+        if self.n_rows < 1 or self.mixture.shares.size != len(self.learners):
             raise ValueError(f"There are {self.n_rows} rows and {len(self.learners)} learners.")
 
 
@@ -53,18 +67,17 @@ class Stream(ScaledStream):
     computed from all rows so far, and these are learnt again from the beginning. After that the
     scale stays and the rows are forgotten. Leading rows that are all equal count as one row,
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
-    is learnt from these, and used if it lowers the error on unseen rows.
+    is learnt from 1024 and again from 4096, and used if it lowers the error on unseen rows.
 
-    Where the scale is measured, every 1024 rows it is compared with that of the last 1024. If a
-    column is on a scale that differs by a factor of 4 or more, a stream that starts again on these
-    rows takes over, if its error on them is lower. If not, the next trial is after half as many
-    rows as there were.
+    Every 1024 rows a measured scale is compared with that of the last 1024. If that of a column
+    differs by a factor of 4 or more, a stream that starts again on these rows takes over, if its
+    loss on them is a tenth lower. If not, the next trial is after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
     together does: it is learnt from predictions as they are made, a batch at a time.
 
-    Build it with :meth:`begin` or :meth:`after`. See :class:`ScaledStream` for the widths.
+    Build it with :meth:`begin` or :meth:`after`.
 
     Attributes
     ----------
@@ -83,15 +96,8 @@ class Stream(ScaledStream):
         Number of rows after which their scale is looked at next.
     """
 
-    _state = (
-        *ScaledStream._state,
-        "kept",
-        "start",
-        "scale_rule",
-        "learns_relevance",
-        "last",
-        "check_at",
-    )
+    _own = "kept", "start", "scale_rule", "learns_relevance", "last", "check_at"
+    _state = (*ScaledStream._state, *_own)
     kept: Rows | None = None
     start: Start | None = None
     scale_rule: Any = None
@@ -139,10 +145,13 @@ class Stream(ScaledStream):
         stream = cls(each, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
+        if learners[0].loss == "squared":
+            stream.sizes = ErrorSizes.begin(stream.n_outputs, rungs.size)
+            stream._make_group()
         if auto or measured or stream.learns_relevance:
-            stream.kept = _blank_rows(0, n_columns, stream.n_outputs)
+            stream.kept = blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
-            stream.last = _blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
+            stream.last = blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
         return stream
 
     @classmethod
@@ -155,7 +164,7 @@ class Stream(ScaledStream):
         online = continue_trees(model.trees, model.levels, model.seed)
         weights, columns = model.levels.weights, (model.scale, model.relevance)
         stream = cls(list(learners), online, weights, *columns, changes_widths=False)
-        if model.signal.size and stream.recent.size:
+        if model.signal.size and learners[0].loss == "squared":
             # Until new rows have errors of their own: normal errors of the variance of the fit.
             # The factor 619 mixes their order.
             scores = ndtri((np.arange(RECENT_ROWS) * 619 % RECENT_ROWS + 0.5) / RECENT_ROWS)
@@ -167,29 +176,16 @@ class Stream(ScaledStream):
     ) -> Stream:
         """Learn from all rows of a batch or, if anything fails, from none.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, D)
-            Rows, not scaled.
-        Y : ndarray of shape (n, K)
-            Targets.
-        weight : ndarray of shape (n,)
-            Positive weights.
-        max_cells : int or None
-            Bound on the number of cells of all trees.
-
-        Returns
-        -------
-        stream : Stream
-            This stream, changed; or, for a large batch and where the scale changes, another one,
-            while this one stays as it was.
+        Rows ``X`` (n, D) are not scaled, targets ``Y`` are (n, K), weights positive; ``max_cells``
+        bounds the number of cells of all trees. Returns this stream, changed; or, for a large batch
+        and where the scale changes, another one, while this one stays as it was.
         """
         self._before = None  # the batch before this one can no longer be rolled back
         rows = X, Y, weight
         if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
-                return self._renewed(max_cells, _part_size(rows))
+                return self._renewed(max_cells, part_size(rows))
             if self._keeps_its_scale(X):
                 self._keep(rows)
                 self.learn_batch(rows, max_cells)
@@ -198,16 +194,15 @@ class Stream(ScaledStream):
         if new.kept is not None:
             return new._learn_first_rows(rows, max_cells)
         new.learn_parts(rows, max_cells)
-        return new._renewed(max_cells, _part_size(rows))
+        return new._renewed(max_cells, part_size(rows))
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
         n_before = self.n_rows
         super().learn_batch(rows, max_cells)
         if self.last is not None:
-            place = np.arange(n_before, self.n_rows) % self.last[2].size
             for last, part in zip(self.last, rows, strict=True):
-                last[place] = part
+                put_at(last, n_before, part)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream on the scale of the last rows, where that differs and serves better."""
@@ -215,8 +210,7 @@ class Stream(ScaledStream):
             return self
         place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
-        rows = X, Y, weight
-        self.check_at = self.n_rows + WARM_UP
+        rows, self.check_at = (X, Y, weight), self.n_rows + WARM_UP
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
             return self
@@ -227,7 +221,38 @@ class Stream(ScaledStream):
         new = Stream.begin(blank, X.shape[1], n_trees, "auto", *columns, seed)
         for begin in range(0, WARM_UP, size):
             new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
-        return new if new.mixture.error[-1] < self.mixture.error[-1] else self
+        better = new.mixture.error[-1] < RENEWAL_GAIN * self.mixture.error[-1]
+        return new if better else self
+
+    def with_columns(self, n_more: int) -> Stream:
+        """Return the stream with further columns, in which all rows so far are 0.
+
+        No prediction changes. The scale of the new columns is 1, until that of all columns is
+        measured again. The old stream must not be used any more.
+        """
+        new, ones = copy.copy(self), np.ones(n_more)
+        new.online = self.online.widened(n_more)
+        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        if not isinstance(self.scale_rule, str):
+            new.scale_rule = np.append(self.scale_rule, ones)
+        new.kept, new.last = wider(self.kept, n_more), wider(self.last, n_more)
+        new._make_group()
+        return new
+
+    def with_class(self) -> Stream:
+        """Return a stream of the logistic loss with a further class, which no row was of.
+
+        The odds of the other classes do not change. The old stream must not be used any more.
+        """
+        new = copy.copy(self)
+        new.learners = [_with_class(learner) for learner in self.learners]
+        if self.start is not None:
+            start = [_with_class(learner) for learner in self.start.learners]
+            new.start = Start(self.start.n_rows, start, self.start.mixture.with_class())
+        new.mixture = self.mixture.with_class()
+        new.kept, new.last = with_class(self.kept), with_class(self.last)
+        new._make_group()
+        return new
 
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
@@ -251,7 +276,7 @@ class Stream(ScaledStream):
             return
         X, Y, weight = self.kept
         n, n_columns = X.shape[0], self.scale.size
-        if n < self._n_kept() or n > 4 * RELEVANCE_AT:
+        if n < self._n_kept() or n > 4 * RELEVANCE_ROWS[-1]:
             raise ValueError(f"{n} rows are kept instead of {self._n_kept()}.")
         if (X.shape, Y.shape, weight.shape) != ((n, n_columns), (n, first.n_outputs), (n,)):
             raise ValueError("The rows that are kept have other columns or outputs.")
@@ -266,9 +291,8 @@ class Stream(ScaledStream):
 
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        if self.learns_relevance and n_rows >= RELEVANCE_AT:
-            return RELEVANCE_AT
-        return last_build(n_rows)
+        reached = [n for n in RELEVANCE_ROWS if n <= n_rows] if self.learns_relevance else []
+        return max([last_build(n_rows), *reached])
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
@@ -290,41 +314,40 @@ class Stream(ScaledStream):
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
         n_before = self._n_kept()
-        size = _part_size(rows)
+        size = part_size(rows)
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
             self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
-            self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
+            self.kept, n_before, rows = with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
             learners = copy.deepcopy(self.learners[: self.n_rates])
             mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
             self.start = Start(self.n_rows, learners, mixture)
-        rows = _joined(take_rows(self.kept, 0, n_before), rows)
-        n, n_first, new = rows[0].shape[0], last_build(rows[0].shape[0]), self
+        rows = joined(take_rows(self.kept, 0, n_before), rows)
+        n, new, scale = rows[0].shape[0], self, self.scale * self.relevance
+        n_first, built_from = last_build(n), self._build_at(n)
         if n_first > last_build(n_before):
-            X, _, weight = some = take_rows(rows, 0, n_first)
+            X, _, weight = take_rows(rows, 0, n_first)
             scale = stream_scale(self.scale_rule, X, weight)
-            new = self._restarted(some, scale, np.ones(X.shape[1]), max_cells, size)
-        if self.learns_relevance and n >= RELEVANCE_AT:
-            some = take_rows(rows, 0, RELEVANCE_AT)
-            # Both are judged in the same way, whatever the batches were.
-            plain = new._restarted(some, new.scale, np.ones(new.scale.size), max_cells, size)
-            other = new._with_relevance(some, max_cells, size)
-            new = other if other.mixture.error[-1] < plain.mixture.error[-1] else plain
-        done = n >= (RELEVANCE_AT if self.learns_relevance else WARM_UP)
+        if built_from > self._build_at(n_before):
+            some = take_rows(rows, 0, built_from)
+            new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
+            if self.learns_relevance and built_from in RELEVANCE_ROWS:
+                other = self._with_relevance(some, max_cells, size)
+                new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
+        done = n >= (RELEVANCE_ROWS[-1] if self.learns_relevance else WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
         new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
-        new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
+        new.kept = None if done else with_room(rows, max(n, 4 * n_first))
         return new
 
     def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
-        no_ranks = np.zeros(X.shape[1], bool)
-        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=no_ranks)
+        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=np.zeros(X.shape[1], bool))
         return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
@@ -363,43 +386,15 @@ class Stream(ScaledStream):
         members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
         new.start, new.mixture = start, start.mixture.of(members)
         new.recent = self.recent.copy()
+        if self.sizes is not None:
+            new.sizes = ErrorSizes.begin(self.n_outputs, rungs.size, self.sizes.recent)
+            new._make_group()
         for name in ("scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
 
 
-def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
-    """Return what the columns are divided by; in the end no column may be lost by underflow."""
-    if X.shape[0] >= WARM_UP:
-        check_magnitudes(X, "X", least=1.0 / LARGEST_NUMBER)
-    return column_scale(rule, X, weight)
-
-
-def last_build(n_rows: int) -> int:
-    """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
-    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
-
-
-def _part_size(rows: Rows) -> int:
-    """Return the size of parts in which rows are learnt again: about that of the present batch.
-
-    Errors of streams are then those of predictions as they are made.
-    """
-    return int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
-
-
-def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
-    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
-
-
-def _joined(a: Rows, b: Rows) -> Rows:
-    X, Y, weight = (np.concatenate(parts) for parts in zip(a, b, strict=True))
-    return X, Y, weight
-
-
-def _with_room(rows: Rows, n: int) -> Rows:
-    """Copy rows to arrays of n rows."""
-    n_more = n - rows[0].shape[0]
-    X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
-    return X, Y, weight
+def _with_class(learner: Learner) -> Learner:
+    assert isinstance(learner, Filter)
+    return learner.with_class()

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mondrian_kernel._kernels.tables import OnlineTable
 from mondrian_kernel._settings import LARGEST_NUMBER, LARGEST_WEIGHT, LEAST_PENALTY, WEIGHT_RATIO
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
@@ -136,11 +137,11 @@ def check_penalty(alpha: float, total: float) -> None:
         )
 
 
-def check_more_ranges(trees: Trees, rows: FloatArray) -> None:
+def check_more_ranges(trees: Trees | OnlineTable, rows: FloatArray) -> None:
     """Raise ValueError if the ranges of new rows and of those in the trees together overflow."""
     from mondrian_kernel._kernels.extend import all_below
 
-    if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * trees.n_dims)):
+    if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * rows.shape[1])):
         return
     root = trees.root[trees.root >= 0][:1]
     check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))

@@ -136,6 +136,11 @@ class OnlineTrees:
         return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
 
     @property
+    def table(self) -> OnlineTable:
+        """The nodes, with room for more; further rows change or replace them."""
+        return self._table
+
+    @property
     def n_rows(self) -> int:
         """Number of rows that the trees hold."""
         return int(self._table.tally[_ROWS])
