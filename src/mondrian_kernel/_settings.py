@@ -443,7 +443,7 @@ DEMO_COMPILE_ROWS = 300  # rows fitted once before the clock starts, to compile
 PROGRESS_WIDTH = 24  # characters of the progress bar
 PROGRESS_SECONDS = 0.5  # seconds between two drawings of it
 PIPE_BYTES = 2**16  # bytes written to a pipe at once; the size of a pipe on Linux
-COLUMNS_LISTED = 5  # most important columns that are printed, one a line
+COLUMNS_LISTED = 6  # most important columns that are printed, one a line
 CATEGORIES_SHOWN = 6  # categories of a column that "inspect" prints; they fit on a line
 
 # Report. A page must stay below 1 MB and take less than a minute to write.
@@ -454,9 +454,8 @@ CLASSES_SHOWN = 12  # lines of the confusion matrix, and colours that can be tol
 PROBABILITY_BINS = 10  # bins of the reliability figure
 CURVE_POINTS = 200  # points of an ROC or precision-recall curve; two for each pixel
 THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9)  # probabilities whose counts are listed
-SHUFFLES = 3  # times that each column is shuffled
-SHUFFLE_PREDICTIONS = 30_000  # predictions for all shuffles of all columns
-SHUFFLE_ROWS = (100, 500)  # fewest and most test rows that are shuffled
+SHUFFLES = 3  # times that each column is shuffled, if the fit has left no importances
+SHUFFLE_ROWS = 300  # most test rows that are then shuffled
 COLUMNS_SHOWN = 20  # bars of the figure on columns
 COLUMNS_DRAWN = 4  # most important columns whose effect is drawn
 DEPENDENCE_ROWS = 100  # test rows over which such an effect is averaged

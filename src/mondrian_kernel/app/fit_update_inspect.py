@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COLUMNS_LISTED, COVERAGE
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE
 from mondrian_kernel.app.console import Console, check_output, two_columns
+from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
 from mondrian_kernel.app.roles import guess_task, read_targets
 from mondrian_kernel.app.table_model import (
     Choices,
@@ -127,6 +128,7 @@ def _describe(model: TableModel) -> dict[str, Any]:
         "lifetime_weights": estimator.lifetime_weights_.tolist(),
         "alpha": estimator.alpha_,
         "held_out": model.held_out,
+        **importance_values(fitted_importance(estimator), list(model.categories)),
     }
 
 
@@ -163,6 +165,7 @@ def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
             f"({result['task']}{how})",
             _fitted_words(result),
             _held_out_words(result),
+            *importance_words(result),
             saved,
         ]
     )
@@ -182,6 +185,7 @@ def _model_words(about: dict[str, Any]) -> str:
             f"{about['file']} ({size}): {about['task']} of {about['target']!r}",
             _fitted_words(about),
             _held_out_words(about),
+            *importance_words(about),
             f"  columns\n{two_columns(columns, '    ')}",
         ]
     )
@@ -207,32 +211,22 @@ def _held_out_words(about: dict[str, Any]) -> str:
     if not scores:
         return "  no rows were held out"
     if about["task"] == "regression":
-        error = "root mean squared error"
         mean, width = f"{scores['rmse_of_the_mean']:.4g}", f"{scores['interval_width']:.4g}"
         r2 = f"{scores['r2']:.3f}" if np.isfinite(scores["r2"]) else "not defined"
         fifths = ", ".join(f"{100 * share:.0f}" for share in scores["coverage_by_fifth"])
         covered = f"{100 * scores['coverage']:.1f} %   (mean width {width})"
         pairs = [
-            (error, f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
+            ("root mean squared error", f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
             ("R²", r2),
             (f"{100 * COVERAGE:.0f} % intervals cover", covered),
             ("by fifths of the prediction", f"{fifths} %"),
         ]
     else:
-        error = "log loss"
         commonest = f"{scores['accuracy_of_the_commonest']:.3f}"
         frequencies = f"{scores['log_loss_of_the_frequencies']:.4g}"
         pairs = [
             ("accuracy", f"{scores['accuracy']:.3f}   (guessing the commonest class: {commonest})"),
-            (error, f"{scores['log_loss']:.4g}   (guessing class frequencies: {frequencies})"),
+            ("log loss", f"{scores['log_loss']:.4g}   (guessing class frequencies: {frequencies})"),
         ]
-    importance, n_rows = scores["importance"], scores["importance_rows"]
-    most = sorted(importance, key=lambda name: -importance[name])[:COLUMNS_LISTED]
-    columns = [(name, f"{importance[name]:+.2g}") for name in most]
-    sample = f", in a sample of {n_rows}" if n_rows < scores["rows"] else ""
     rows = "1 row" if scores["rows"] == 1 else f"{scores['rows']} rows"
-    return (
-        f"  on {rows} held out, by a model that had not seen them\n{two_columns(pairs, '    ')}\n"
-        f"    growth of the {error} when a column is shuffled{sample}\n"
-        f"{two_columns(columns, '      ')}"
-    )
+    return f"  on {rows} held out, by a model that had not seen them\n{two_columns(pairs, '    ')}"

@@ -40,7 +40,7 @@ class TableModel:
     n_rows : int
         Number of rows learnt.
     held_out : dict
-        Scores on rows held out, and the importance of each column there; empty if there were none.
+        Scores on rows held out; empty if there were none.
     """
 
     target: str
@@ -51,15 +51,12 @@ class TableModel:
 
     def check(self) -> None:
         """Raise ValueError unless estimator, task and columns belong together."""
-        importance = self.held_out.get("importance")
         kinds: dict[str, Any] = {
             "regression": MondrianKernelRegressor,
             "classification": MondrianKernelClassifier,
         }
         if self.task not in kinds or not isinstance(self.estimator, kinds[self.task]):
             raise ValueError(f"The estimator is not one of a {self.task}.")
-        if importance is not None and [*importance] != self.estimator.feature_names_in_.tolist():
-            raise ValueError("The importances are those of other columns.")
 
     @property
     def categories(self) -> dict[str, list[Any] | None]:
@@ -165,21 +162,17 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
         verbose=lambda *done: progress(*done),  # a function, which clone does not copy
     )
     progress.stage("fitting")
-    fitted.fit(X_train, y[train])
-    measured, held_out = None, {}
+    fitted = saved = fitted.fit(X_train, y[train])
+    measured = None
     if test.size:
-        rows = X_train, y[train], X.take(test), y[test]
+        progress.stage("fitting all rows")
+        saved = clone(fitted).fit(X, y)
         if choices.task == "regression" or np.isin(y[test], y[train]).any():
             progress.stage("measuring on the rows held out")
-            measured = Measured(fitted, *rows, row_numbers=test + 1)
-            importance = measured.importance
-            held_out = measured.scores | {
-                "importance_rows": importance.n_rows,
-                "importance": dict(zip(names, importance.growth.tolist(), strict=True)),
-            }
-        progress.stage("fitting all rows")
-        fitted = clone(fitted).fit(X, y)
-    model = TableModel(choices.target, choices.task, fitted, table.n_rows, held_out)
+            rows = X_train, y[train], X.take(test), y[test]
+            measured = Measured(fitted, *rows, row_numbers=test + 1, saved=saved)
+    held_out = {} if measured is None else measured.scores
+    model = TableModel(choices.target, choices.task, saved, table.n_rows, held_out)
     return Training(model, measured)
 
 

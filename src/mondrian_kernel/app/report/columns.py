@@ -15,7 +15,6 @@ from mondrian_kernel._settings import (
     DEPENDENCE_POINTS,
     DEPENDENCE_RANGE,
     DEPENDENCE_ROWS,
-    SHUFFLES,
     SURFACE_POINTS,
     SURFACE_SIDE,
     WORST_COLUMNS,
@@ -48,40 +47,35 @@ class Curves(NamedTuple):
 
 def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section]:
     """Return a sentence on which columns matter, and the section on them."""
-    names, error = measured.names, measured.error_name
-    growth, spread, n_rows = measured.importance
-    order = np.argsort(-growth, kind="stable")
-    clear = [int(d) for d in order if growth[d] > 2 * spread[d]]
+    names = measured.names
+    mean, deviation, measure, rows = measured.importance
+    order = np.argsort(-mean, kind="stable")
+    clear = [int(d) for d in order if mean[d] > 2 * deviation[d]]
     sentence = "No column matters clearly: the error stays the same when any of them is shuffled."
     if clear:
-        listed = ", ".join(f"{names[d]} (+{number(growth[d])})" for d in clear[:3])
-        sentence = f"Columns that matter most (growth of the {error} when shuffled): {listed}."
+        listed = ", ".join(f"{names[d]} ({number(mean[d])})" for d in clear[:3])
+        sentence = f"Columns that matter most ({measure} when shuffled): {listed}."
     unclear = len(names) - len(clear)
     share = f"{unclear} of {len(names)} columns make no" if unclear else "Every column makes a"
     caption = (
-        f"Growth of the {error} when one column is shuffled among {n_rows} of the "
-        f"{measured.y_test.size} test rows: mean and standard deviation of {SHUFFLES} shuffles. "
-        f"{share} clear difference. Columns with the same information share their effect."
+        f"{measure[0].upper()}{measure[1:]} when one column is shuffled among {rows}: "
+        f"mean and standard deviation over shuffles. {share} clear difference. Columns with the "
+        "same information share their effect."
     )
     if len(names) > COLUMNS_SHOWN:
         caption += f" The first {COLUMNS_SHOWN} of {len(names)} columns are drawn."
     shown = order[:COLUMNS_SHOWN]
     place = np.arange(shown.size)
+    low, high = (mean - deviation)[shown], (mean + deviation)[shown]
     spec = chart(
-        f"growth of the {error}",
+        measure,
         {"label": "", "labels": [names[d] for d in shown]},
-        layer("bars", "blue", x=growth[shown], y=place),
-        layer(
-            "ranges",
-            "red",
-            y=place,
-            low=(growth - spread)[shown],
-            high=(growth + spread)[shown],
-        ),
+        layer("bars", "blue", x=mean[shown], y=place),
+        layer("ranges", "red", y=place, low=low, high=high),
     )
-    head = ["column", f"growth of the {error}", "standard deviation"]
-    rows = [[names[d], number(growth[d]), number(spread[d])] for d in order]
-    figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, rows))
+    head = ["column", measure, "standard deviation"]
+    cells = [[names[d], number(mean[d]), number(deviation[d])] for d in order]
+    figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, cells))
     dependence = [_dependence(measured, d, curves) for d in clear[:COLUMNS_DRAWN]]
     return sentence, Section("Which columns matter", [figure, *dependence])
 
@@ -153,7 +147,7 @@ def worst_section(
 ) -> Section:
     """Return the test rows with the largest ``badness``: what is shown, and their main columns."""
     worst = np.argsort(-badness, kind="stable")[:WORST_ROWS]
-    main = np.argsort(-measured.importance.growth, kind="stable")[:WORST_COLUMNS].tolist()
+    main = np.argsort(-measured.importance.mean, kind="stable")[:WORST_COLUMNS].tolist()
     values = [measured.rows, *shown.values(), *(measured.words(d) for d in main)]
     caption = f"The {worst.size} of {badness.size} test rows that the model predicts worst"
     if len(measured.names) > WORST_COLUMNS:
