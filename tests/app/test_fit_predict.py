@@ -43,7 +43,7 @@ def test_fit_tells_and_saves(houses, tmp_path, capsys):
     assert "on 12 rows held out, by a model that had not seen them" in out
     assert "fitted to all rows, also those held out" in out
     assert re.search(r"by fifths of the prediction +\d+, \d+, \d+, \d+, \d+ %", out)
-    shuffled = out.partition("importance: fall of R² when a column is shuffled")[2].splitlines()[1:]
+    shuffled = out.partition("importance: fall of R² on rows held out in the fit")[2].splitlines()[1:]
     assert [line.split()[0] for line in shuffled[:2]] == ["area", "kind"]
     model = load(tmp_path / "m")
     assert (model.target, model.task, model.n_rows) == ("price", "regression", 60)

@@ -224,7 +224,7 @@ def fitted_importance(estimator: Any) -> Importance | None:
         return None
     measure = _GROWTH if hasattr(estimator, "classes_") else _FALL
     found = estimator.feature_importances_, estimator.feature_importances_std_
-    return Importance(*found, measure, "rows that parts of the fit held out")
+    return Importance(*found, measure, "rows held out in the fit")
 
 
 def importance_values(importance: Importance | None, names: Sequence[str]) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def importance_values(importance: Importance | None, names: Sequence[str]) -> di
     mean, deviation, measure, rows = importance
     order = np.argsort(-mean, kind="stable")
     return {
-        "importance_measure": f"{measure} when a column is shuffled among {rows}",
+        "importance_measure": f"{measure} on {rows} when a column is shuffled",
         "importance": {names[d]: float(mean[d]) for d in order},
         "importance_deviation": {names[d]: float(deviation[d]) for d in order},
     }

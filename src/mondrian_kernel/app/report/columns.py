@@ -56,9 +56,10 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
         listed = ", ".join(f"{names[d]} ({number(mean[d])})" for d in clear[:3])
         sentence = f"Columns that matter most ({measure} when shuffled): {listed}."
     unclear = len(names) - len(clear)
-    share = f"{unclear} of {len(names)} columns make no" if unclear else "Every column makes a"
+    verb = "makes" if unclear == 1 else "make"
+    share = f"{unclear} of {len(names)} columns {verb} no" if unclear else "Every column makes a"
     caption = (
-        f"{measure[0].upper()}{measure[1:]} when one column is shuffled among {rows}: "
+        f"{measure[0].upper()}{measure[1:]} on {rows} when one column is shuffled: "
         f"mean and standard deviation over shuffles. {share} clear difference. Columns with the "
         "same information share their effect."
     )

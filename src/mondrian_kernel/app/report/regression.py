@@ -46,7 +46,7 @@ def regression_content(measured: Measured, target: str) -> Content:
     )
     interval_words, intervals = _intervals(measured, target)
     columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
-    share = f" It explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
+    share = f" The model explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
     summary = [
         f"“{target}” was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
         f"are measured on the same {y.size} test rows, which were not fitted, unless they name "
@@ -204,11 +204,12 @@ def _interval_bars(
     y, predicted, (low, high) = y[order], predicted[order], ends[order].T
     place = np.arange(y.size)
     out = (y < low) | (high < y)
-    label = f"true {target}"
+    label, n_out = f"true {target}", int(out.sum())
+    outside = "1 target lies" if n_out == 1 else f"{n_out} targets lie"
     return Figure(
         "intervals",
         f"{percent(COVERAGE)} intervals",
-        f"{rows_shown(y.size, n_rows)}, by prediction; {int(out.sum())} targets lie outside.",
+        f"{rows_shown(y.size, n_rows)}, by prediction; {outside} outside.",
         chart(
             {"label": "test rows, sorted by prediction", "ticks": False},
             target,
