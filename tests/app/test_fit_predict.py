@@ -43,7 +43,9 @@ def test_fit_tells_and_saves(houses, tmp_path, capsys):
     assert "on 12 rows held out, by a model that had not seen them" in out
     assert "fitted to all rows, also those held out" in out
     assert re.search(r"by fifths of the prediction +\d+, \d+, \d+, \d+, \d+ %", out)
-    shuffled = out.partition("importance: fall of R² on rows held out in the fit")[2].splitlines()[1:]
+    shuffled = out.partition("importance: fall of R² on rows held out in the fit")[2].splitlines()[
+        1:
+    ]
     assert [line.split()[0] for line in shuffled[:2]] == ["area", "kind"]
     model = load(tmp_path / "m")
     assert (model.target, model.task, model.n_rows) == ("price", "regression", 60)
@@ -179,7 +181,7 @@ def test_a_report_that_fails_leaves_the_model(houses, tmp_path, capsys, monkeypa
     def full(*args, **options):
         raise OSError(28, "No space left on device", "r.html")
 
-    monkeypatch.setattr("mondrian_kernel.app.report.write.write_page", full)
+    monkeypatch.setattr("mondrian_kernel.app.report.write_page", full)
     words = ["fit", houses, "--target", "price", "--drop", "sold", "--trees", "5"]
     words += ["-o", str(tmp_path / "m"), "--report", str(tmp_path / "r.html")]
     assert main(words) == 1
@@ -222,7 +224,7 @@ def test_ctrl_c_after_saving_says_so(houses, tmp_path, capsys, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect._fit_result", interrupt)
+    monkeypatch.setattr("mondrian_kernel.app.commands._fit_result", interrupt)
     file = tmp_path / "m"
     words = ["fit", houses, "--target", "price", "--trees", "5", "-o", str(file)]
     assert main(words) == 1

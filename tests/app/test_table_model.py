@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured, coverage_of
-from mondrian_kernel.app.roles import guess_task, read_targets
-from mondrian_kernel.app.table_model import Choices, fit_table, split_rows
+from mondrian_kernel.app.table_model import Choices, fit_table, guess_task, read_targets, split_rows
 from mondrian_kernel.app.tables import Table, TableError
 
 RNG = np.random.default_rng(0)

@@ -21,7 +21,7 @@ def demo(args: Namespace, console: Console) -> None:
     from numba.core import event
 
     from mondrian_kernel import MondrianKernelRegressor
-    from mondrian_kernel.app.report.write import write_page
+    from mondrian_kernel.app.report import write_page
     from mondrian_kernel.datasets import make_skewed
 
     check_output(args.report)

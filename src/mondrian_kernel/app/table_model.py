@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mondrian_kernel._settings import LEARN_BLOCK_ROWS
+from mondrian_kernel._settings import LEARN_BLOCK_ROWS, MAX_CATEGORIES
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured
-from mondrian_kernel.app.roles import (
-    frame_to_learn,
-    read_targets,
-    refuse_useless_columns,
-    require_variety,
-)
 from mondrian_kernel.app.tables import Table, TableError
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.persistence import load
@@ -122,6 +116,21 @@ def split_rows(n_rows: int, choices: Choices) -> tuple[NDArray[np.intp], NDArray
     return order[n_out:], order[:n_out]
 
 
+def rows_to_learn(
+    table: Table, choices: Choices
+) -> tuple[Any, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """Return columns and targets of all rows, and which rows to learn from and to hold out."""
+    names = used_columns(table, choices)
+    y = read_targets(table, choices.target, choices.task)
+    train, test = split_rows(table.n_rows, choices)
+    if train.size < 2:
+        raise TableError(f"{table.source}: {table.n_rows} rows are too few to learn from.")
+    require_variety(table, choices.target, y[train])
+    X = frame_to_learn(table, names, choices.categorical)
+    refuse_useless_columns(table, X.take(train))
+    return X, y, train, test
+
+
 def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     """Fit a model of a table and measure it on rows that were set aside.
 
@@ -142,16 +151,8 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     training : Training
         The model, and what was measured.
     """
-    names = used_columns(table, choices)
-    y = read_targets(table, choices.target, choices.task)
-    require_variety(table, choices.target, y)
-    train, test = split_rows(table.n_rows, choices)
-    if train.size < 2:
-        raise TableError(f"{table.source}: {table.n_rows} rows are too few to learn from.")
-    require_variety(table, choices.target, y[train])
-    X = frame_to_learn(table, names, choices.categorical)
+    X, y, train, test = rows_to_learn(table, choices)
     X_train = X.take(train)
-    refuse_useless_columns(table, X_train)
     kind: Any = (
         MondrianKernelRegressor if choices.task == "regression" else MondrianKernelClassifier
     )
@@ -184,3 +185,88 @@ def learn_further(
         end = min(begin + LEARN_BLOCK_ROWS, len(y))
         estimator.partial_fit(X[begin:end], y[begin:end])
         callback(end, len(y))
+
+
+def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Any:
+    """Return columns as a pyarrow table of numbers and, for categories, text.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : list of str
+        Columns to use. If most values of one are numbers, all of them must be.
+    categorical : list of str
+        Columns whose numbers are categories.
+
+    Returns
+    -------
+    frame : pyarrow.Table
+        Columns of float64 and of text, with nulls where values are missing.
+    """
+    text = dict.fromkeys(names, True)
+    for name in names:
+        if name not in categorical:
+            text[name] = table.share_of_numbers(name) < 0.5
+            if text[name]:
+                advice = f"if these are categories, say --categorical {name!r}"
+                table.refuse_disguised_numbers(name, advice)
+    return table.frame(text)
+
+
+def refuse_useless_columns(table: Table, frame: Any) -> None:
+    """Raise an error if a column of the rows to learn from has no values, or is an identifier."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        n_values, n_words = len(column) - column.null_count, 0
+        if pa.types.is_string(column.type):
+            n_words = pc.count_distinct(column).as_py()
+        if n_values == 0:
+            raise TableError(
+                f"{table.source}: column {name!r} has no values in the {len(column)} rows to learn "
+                "from; leave it out (--drop)."
+            )
+        if n_words > MAX_CATEGORIES and 2 * n_words > n_values:
+            raise TableError(
+                f"{table.source}: column {name!r} has {n_words} different texts in {n_values} "
+                "rows, like a name or an identifier; leave it out (--drop) or turn it into numbers."
+            )
+
+
+def guess_task(table: Table, target: str) -> str:
+    """Classification if the target is text or has two values, else regression."""
+    table.require([target])
+    if table.share_of_numbers(target) < 0.5:
+        table.refuse_disguised_numbers(target, "if these are classes, say --task classification")
+        return "classification"
+    numbers = table.numbers(target)
+    return "classification" if np.unique(numbers[~np.isnan(numbers)]).size == 2 else "regression"
+
+
+def read_targets(table: Table, target: str, task: str) -> NDArray[Any]:
+    """Return the numbers or classes to predict; none may be missing.
+
+    Classes are text, even if they are numbers in the file.
+    """
+    table.require([target])
+    if task == "regression":
+        values: NDArray[Any] = table.numbers(target)
+        missing = np.isnan(values)
+    else:
+        values = table.texts(target)
+        missing = values == None  # noqa: E711 - by element
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        table.fail(row, target, "is missing, but it is the target; take the row out")
+    return values if task == "regression" else values.astype(str)
+
+
+def require_variety(table: Table, target: str, values: NDArray[Any]) -> None:
+    """Raise an error if all targets are the same."""
+    if (values == values[0]).all():
+        raise TableError(
+            f"{table.source}: column {target!r} is {values[0]} in every row: there is nothing to "
+            "learn."
+        )

@@ -1,4 +1,4 @@
-"""The columns in a report: their importance and effect, the worst rows, the plane of two."""
+"""Sections of every report: columns, worst rows, the plane of two columns, lifetimes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
-from mondrian_kernel.app.report.figures import (
+from mondrian_kernel.app.report.page import (
     Figure,
     Section,
     Table,
     chart,
     layer,
     number,
+    number_table,
     percent,
     plain,
 )
@@ -77,65 +78,79 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
     head = ["column", measure, "standard deviation"]
     cells = [[names[d], number(mean[d]), number(deviation[d])] for d in order]
     figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, cells))
-    dependence = [_dependence(measured, d, curves) for d in clear[:COLUMNS_DRAWN]]
-    return sentence, Section("Which columns matter", [figure, *dependence])
+    effects = [_effect(measured, d, curves) for d in clear[:COLUMNS_DRAWN]]
+    every = [value for effect in effects for value in effect.means.ravel()]
+    drawn = [_dependence(effect, curves, [min(every), max(every)]) for effect in effects]
+    return sentence, Section("Which columns matter", [figure, *drawn])
 
 
-def _dependence(measured: Measured, column: int, curves: Curves) -> Figure:
-    """Return the mean prediction if all rows had the same value in a column.
+class Effect(NamedTuple):
+    """Mean predictions (n, k) if all rows had the same value in a column, at n values.
+
+    ``labels`` are categories, and None for numbers ``x``.
+    """
+
+    column: int
+    name: str
+    x: FloatArray
+    labels: list[str] | None
+    means: FloatArray
+    n_rows: int
+
+
+def _effect(measured: Measured, column: int, curves: Curves) -> Effect:
+    """Return the effect of a column.
 
     The values are those of test rows: quantiles of numbers, and the commonest categories.
     """
     X, own = measured.X_test, measured.column_of == column
-    words, name = measured.words(column), measured.names[column]
-    rng = np.random.default_rng(0)
-    base = X[rng.permutation(X.shape[0])[:DEPENDENCE_ROWS]]
-    is_category = measured.categories[column] is not None
-    if is_category:
+    words, labels = measured.words(column), None
+    base = X[np.random.default_rng(0).permutation(X.shape[0])[:DEPENDENCE_ROWS]]
+    if measured.categories[column] is not None:
         texts = np.array([_word(word) for word in words])
         found, counts = np.unique(texts, return_counts=True)
         found = np.sort(found[np.argsort(-counts, kind="stable")[:DEPENDENCE_POINTS]])
         rows = [int(np.flatnonzero(texts == word)[0]) for word in found]
+        labels, x = [str(word) for word in found], np.arange(float(found.size))
     else:
         known = np.flatnonzero(words != None)  # noqa: E711 - by element
         known = known[np.argsort(X[known][:, own][:, 0], kind="stable")]
         shares = np.linspace(*DEPENDENCE_RANGE, DEPENDENCE_POINTS)
         place = (shares * (known.size - 1)).round().astype(int)
         rows = _first_of_each(known[place], X[:, own][:, 0])
+        x = X[rows][:, own][:, 0]
     means = np.empty((len(rows), len(curves.names)))
     for k, row in enumerate(rows):
         changed = base.copy()
         changed[:, own] = X[row, own]
         means[k] = curves.predict(changed).mean(axis=0)
+    return Effect(column, measured.names[column], x, labels, means, base.shape[0])
+
+
+def _dependence(effect: Effect, curves: Curves, ends: list[float]) -> Figure:
+    """Draw an effect on an axis from ``ends[0]`` to ``ends[1]``, the same for all columns."""
+    _, name, x, labels, means, n_rows = effect
+    margin = 0.05 * (ends[1] - ends[0]) or 1.0
+    predicted = {"label": curves.label, "domain": [ends[0] - margin, ends[1] + margin]}
     caption = (
-        f"Mean prediction for {base.shape[0]} test rows if all of them had the same "
-        f"“{name}” and their own values in the other columns."
+        f"Mean prediction for {n_rows} test rows if all of them had the same “{name}” and their "
+        "own values in the other columns."
     )
-    many = zip(means.T, COLOURS, curves.names, strict=False)
-    if is_category:
-        labels = [str(word) for word in found]
-        place = np.arange(len(labels))
-        dots = [layer("points", c, n, x=values, y=place, size=4.5) for values, c, n in many]
-        spec = chart(curves.label, {"label": "", "labels": labels}, *dots)
-        first = labels
+    many = list(zip(means.T, COLOURS, curves.names, strict=False))
+    if labels is not None:
+        dots = [layer("points", c, n, x=values, y=x, size=4.5) for values, c, n in many]
+        spec = chart(predicted, {"label": "", "labels": labels}, *dots)
     else:
-        x = X[rows][:, own][:, 0]
-        lines = [
-            drawn
-            for values, c, n in many
-            for drawn in (
-                layer("line", c, n, x=x, y=values),
-                layer("points", c, x=x, y=values, size=2.8),
-            )
-        ]
         low, high = DEPENDENCE_RANGE
         caption += f" Dots are quantiles of the column, from {percent(low)} to {percent(high)}."
-        spec = chart(name, curves.label, *lines)
-        first = [number(v) for v in x]
+        lines = [layer("line", c, n, x=x, y=values) for values, c, n in many]
+        dots = [layer("points", c, x=x, y=values, size=2.8) for values, c, _ in many]
+        spec = chart(name, predicted, *lines, *dots)
     head = [name, *(n or curves.label for n in curves.names)]
+    first = labels or [number(v) for v in x]
     cells = [[f, *map(number, m)] for f, m in zip(first, means, strict=True)]
     title = f"Prediction by {name}"
-    return Figure(f"dependence-{column}", title, caption, spec, Table(head, cells))
+    return Figure(f"dependence-{effect.column}", title, caption, spec, Table(head, cells))
 
 
 def _first_of_each(rows: NDArray[np.intp], values: FloatArray) -> list[int]:
@@ -209,3 +224,76 @@ def plane_sections(
     image["bytes"] = b64encode(values.astype(np.uint8).tobytes()).decode("ascii")
     surface_figure = Figure("surface", "The predicted surface", caption, chart(*axes, image))
     return [Section("The plane of the two columns", [cells_figure, surface_figure])]
+
+
+def choice_words(estimator: Any) -> list[str]:
+    """Return sentences on how lifetime and alpha were chosen."""
+    path, lifetime = _path(estimator), estimator.lifetime_
+    if estimator.lifetime == "auto" and estimator.path_ is None:
+        each = zip(estimator.lifetimes_, estimator.lifetime_weights_, strict=True)
+        listed = ", ".join(f"{number(t)} ({percent(round(w, 3))})" for t, w in each)
+        return [
+            "The model has learnt a function of each column, a smooth trend, and the weights of "
+            f"the lifetimes λ of its cells: {listed}. A larger λ means smaller cells and finer "
+            "detail."
+        ]
+    how = "were given" if estimator.path_ is None else "come from a path too short to show"
+    if path is not None:
+        by = {"holdout": "the error on rows held out", "loo": "the leave-one-out error"}
+        criterion = by.get(getattr(path, "criterion", "holdout"), "the marginal likelihood")
+        how = f"were chosen among {path.lifetimes.size} × {path.alphas.size} pairs by {criterion}"
+    width = "At λ = 0 the kernel is constant: only the mean is learnt."
+    if lifetime > 0:
+        width = (
+            f"Two rows have correlation 0.37 if their scaled inputs differ by 1/λ = "
+            f"{number(1 / lifetime)} in sum. A larger λ means a narrower kernel, finer detail and "
+            "more cells."
+        )
+    pair = f"The lifetime λ = {number(lifetime)} and alpha = {number(estimator.alpha_)}"
+    words = [f"{pair} {how}. {width}"]
+    if estimator.lifetime == "average":
+        words.append(
+            "This is the likeliest lifetime. Predictions are averaged over all of the path, with "
+            "the posterior probabilities as weights."
+        )
+    if path is not None and path.best_index[0] in (0, path.lifetimes.size - 1):
+        words.append("Note: the best lifetime is at an end of the path; one beyond may be better.")
+    if path is not None and lifetime < path.best_lifetime:
+        best = number(path.best_lifetime)
+        words.append(f"Note: max_cells stopped the trees before the best lifetime, {best}.")
+    return words
+
+
+def path_sections(estimator: Any) -> list[Section]:
+    """Return the error along the path, if the model was chosen on one."""
+    path = _path(estimator)
+    if path is None:
+        return []
+    if "loo_error" not in path.curves:
+        name, values = "mean loss of fitted rows held out", path.curves["validation_loss"]
+    elif path.criterion == "holdout":
+        name, values = "root mean squared error of fitted rows held out", path.validation_error**0.5
+    else:
+        name, values = "root mean squared error of fitted rows left out", path.loo_error**0.5
+    best = path.best_index[0]
+    line = values[np.arange(path.lifetimes.size), np.nanargmin(path.score, axis=1)]
+    figure = Figure(
+        "error",
+        "Error at every width",
+        f"The {name}, at the best alpha of each lifetime: {number(line[best])} at the best one, "
+        f"{number(line[0])} and {number(line[-1])} at the ends of the path.",
+        chart(
+            {"label": "lifetime λ", "log": True},
+            "error",
+            layer("line", "blue", x=path.lifetimes, y=line),
+            layer("points", "red", "best", x=path.lifetimes[[best]], y=line[[best]], size=5),
+        ),
+        number_table(["λ", name, "cells of all trees"], path.lifetimes, line, path.n_cells),
+    )
+    return [Section("The lifetime path", [figure])]
+
+
+def _path(estimator: Any) -> Any:
+    """Return the path of the choice, if it has some lifetimes."""
+    path = estimator.path_
+    return None if path is None or path.lifetimes.size < 3 else path
