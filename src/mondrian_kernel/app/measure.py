@@ -20,6 +20,7 @@ from mondrian_kernel._settings import (
     COLUMNS_LISTED,
     COVERAGE,
     COVERAGE_LEVELS,
+    IMPORTANCE_SHUFFLES,
     PREDICT_BLOCK_ROWS,
     SHUFFLE_ROWS,
     SHUFFLES,
@@ -34,13 +35,21 @@ _FALL, _GROWTH = "fall of R²", "growth of the log loss"
 class Importance(NamedTuple):
     """How much worse predictions become when a column is shuffled, its deviation, and its words.
 
-    ``measure`` says what is measured ("fall of R²"), ``rows`` on which rows.
+    The deviation is that of single shuffles, of which there are ``n_shuffles``. ``measure`` says
+    what is measured ("fall of R²"), ``rows`` on which rows.
     """
 
     mean: FloatArray
     deviation: FloatArray
+    n_shuffles: int
     measure: str
     rows: str
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        """Whether the mean of a column is more than two of its standard errors above 0."""
+        clear: NDArray[np.bool_] = self.mean > 2.0 * self.deviation / np.sqrt(self.n_shuffles - 1)
+        return clear
 
 
 class Measured:
@@ -206,7 +215,8 @@ class Measured:
         measure = _FALL if self.is_regression else "growth of the share of wrong classes"
         if self.probability is not None and not self.is_regression:
             measure = _GROWTH
-        return Importance(growth.mean(axis=1), growth.std(axis=1), measure, f"{y.size} test rows")
+        found = growth.mean(axis=1), growth.std(axis=1), SHUFFLES
+        return Importance(*found, measure, f"{y.size} test rows")
 
     def _error(self, X: FloatArray, y: NDArray[Any]) -> float:
         """Return the squared error over the variance, the log loss, or the share that is wrong."""
@@ -224,14 +234,14 @@ def fitted_importance(estimator: Any) -> Importance | None:
         return None
     measure = _GROWTH if hasattr(estimator, "classes_") else _FALL
     found = estimator.feature_importances_, estimator.feature_importances_std_
-    return Importance(*found, measure, "rows held out in the fit")
+    return Importance(*found, IMPORTANCE_SHUFFLES, measure, "rows held out in the fit")
 
 
 def importance_values(importance: Importance | None, names: Sequence[str]) -> dict[str, Any]:
     """Return importances by the names of the columns, the largest first."""
     if importance is None:
         return {}
-    mean, deviation, measure, rows = importance
+    mean, deviation, _, measure, rows = importance
     order = np.argsort(-mean, kind="stable")
     return {
         "importance_measure": f"{measure} on {rows} when a column is shuffled",

@@ -49,9 +49,9 @@ class Curves(NamedTuple):
 def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section]:
     """Return a sentence on which columns matter, and the section on them."""
     names = measured.names
-    mean, deviation, measure, rows = measured.importance
+    mean, deviation, n_shuffles, measure, rows = measured.importance
     order = np.argsort(-mean, kind="stable")
-    clear = [int(d) for d in order if mean[d] > 2 * deviation[d]]
+    clear = [int(d) for d in order if measured.importance.is_clear[d]]
     sentence = "No column matters clearly: the error stays the same when any of them is shuffled."
     if clear:
         listed = ", ".join(f"{names[d]} ({number(mean[d])})" for d in clear[:3])
@@ -61,8 +61,8 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
     share = f"{unclear} of {len(names)} columns {verb} no" if unclear else "Every column makes a"
     caption = (
         f"{measure[0].upper()}{measure[1:]} on {rows} when one column is shuffled: "
-        f"mean and standard deviation over shuffles. {share} clear difference. Columns with the "
-        "same information share their effect."
+        f"mean and standard deviation of {n_shuffles} shuffles. {share} clear difference. Columns "
+        "with the same information share their effect."
     )
     if len(names) > COLUMNS_SHOWN:
         caption += f" The first {COLUMNS_SHOWN} of {len(names)} columns are drawn."
