@@ -263,6 +263,8 @@ def _check(value: Any) -> None:
 def _is_a(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type; arrays must have the dtype."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hasattr(origin, "__value__"):  # an alias, as NDArray is from numpy 2.5 on
+        return _is_a(value, origin.__value__[args])
     if hint is Any:
         return True
     if origin in (types.UnionType, typing.Union):
