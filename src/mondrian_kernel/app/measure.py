@@ -58,33 +58,11 @@ class Measured:
     Rows are kept as the numbers that the model's encoder makes of a table. What takes time is
     computed when it is asked for, once.
 
-    Parameters
-    ----------
-    estimator : MondrianKernelRegressor or MondrianKernelClassifier
-        Fitted to one target.
-    X_train, y_train : array-like or data frame, and array-like
-        The rows it was fitted on.
-    X_test, y_test : array-like or data frame, and array-like
-        Rows it was not fitted on. Those of a class that was not fitted are left out.
-    feature_names : sequence of str or None, default=None
-        Names of the columns. None: those of the fit, or x0, x1 and so on.
-    row_numbers : ndarray of shape (n_test_samples,) or None, default=None
-        What the test rows are called; None counts them from 0.
-    saved : estimator or None, default=None
-        The model whose importances are shown; None: those of ``estimator``.
-
-    Attributes
-    ----------
-    estimator : estimator
-        The model as a function of rows of numbers.
-    names, categories : lists
-        Name of each column, and its categories; None for numbers.
-    column_of : ndarray of shape (n_numbers,)
-        Index of the column that each number comes from.
-    X_train, X_test, y_train, y_test : ndarrays
-        Rows of numbers, and their targets.
-    rows, n_unknown : ndarray and int
-        What the test rows are called, and how many have a class that was not fitted.
+    Test rows of a class that was not fitted are left out; ``n_unknown`` counts them, and ``rows``
+    are the numbers of the others. ``estimator`` becomes a function of rows of numbers.
+    ``column_of`` is the index of the column that each number comes from, and ``categories`` has
+    None for a column of numbers. ``saved`` is the model whose importances are shown, by default
+    the same.
     """
 
     def __init__(

@@ -135,21 +135,7 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     """Fit a model of a table and measure it on rows that were set aside.
 
     The model that is measured knows nothing of the rows held out. The model to save is then fitted
-    to all rows.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    choices : Choices
-        The user's choices.
-    progress : Progress
-        Told of each stage.
-
-    Returns
-    -------
-    training : Training
-        The model, and what was measured.
+    to all rows. ``progress`` is told of each stage.
     """
     X, y, train, test = rows_to_learn(table, choices)
     X_train = X.take(train)
@@ -188,21 +174,10 @@ def learn_further(
 
 
 def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Any:
-    """Return columns as a pyarrow table of numbers and, for categories, text.
+    """Return columns as a pyarrow table of float64 and, for categories, text, with nulls for gaps.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : list of str
-        Columns to use. If most values of one are numbers, all of them must be.
-    categorical : list of str
-        Columns whose numbers are categories.
-
-    Returns
-    -------
-    frame : pyarrow.Table
-        Columns of float64 and of text, with nulls where values are missing.
+    If most values of a column are numbers, all of them must be. The numbers of columns that are
+    named in ``categorical`` are categories.
     """
     text = dict.fromkeys(names, True)
     for name in names:
