@@ -69,7 +69,14 @@ html_theme_options = {
         **{key: ["page-toc"] for key in ("index", "paper", "guide/*", "reference/*")},
         **{
             f"guide/{page}": []
-            for page in ("accuracy", "command_line", "streams", "time_and_memory", "tutorial")
+            for page in (
+                "accuracy",
+                "command_line",
+                "explaining",
+                "streams",
+                "time_and_memory",
+                "tutorial",
+            )
         },
     },
     "show_toc_level": 2,

@@ -29,10 +29,11 @@ class Forgery:
         return next(state for cls, state in reversed(self.header["objects"]) if cls == name)
 
     def get(self, index):
-        return restore(StoredArray(*self.header["arrays"][index]), memoryview(self.chunks[index]))
+        stored = StoredArray(*self.header["arrays"][index])
+        return restore([stored], memoryview(self.chunks[index]))[0]
 
     def set(self, index, array):
-        entry, self.chunks[index] = store(array, [])
+        (entry,), (self.chunks[index],) = store([array])
         self.header["arrays"][index] = list(entry)
 
     def array(self, name, attribute):

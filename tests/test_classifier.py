@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
+from mondrian_kernel._path.driver import Stages
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.features import MondrianFeatures
 
@@ -169,6 +170,17 @@ def test_verbose_tells_of_the_path(capsys):
     assert "lifetime path 1/20" in capsys.readouterr().out
     auto(verbose=1).fit(X, TWO)
     assert "fit 6/6: importances of the columns" in capsys.readouterr().out
+
+
+def test_verbose_tells_that_kernels_were_compiled(capsys, monkeypatch):
+    counts = iter([3, 4, 4, 4, 4])
+    monkeypatch.setattr("mondrian_kernel._kernels.compiled.n_compiled", lambda: next(counts))
+    stages = Stages(1, 2)
+    stages.done("first")
+    stages.done("second")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("some of it to compile, once on a machine")
+    assert second.endswith(" s")
 
 
 # ---- weights and classes ---------------------------------------------------------------------

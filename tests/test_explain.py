@@ -1,5 +1,6 @@
 """Explanations add up and are Shapley values; importances are those of rows held out."""
 
+import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
@@ -352,12 +353,41 @@ def test_shap_gives_the_same_values():
     rows, background = X[:3], X[50:60]
     found = model.explain(rows, background=background)
     for explainer in (shap.Explainer, shap.explainers.Permutation):
-        theirs = explainer(model.predict, background)(rows)
+        theirs = explainer(model, background)(rows)
         assert_allclose(theirs.base_values, found.base)
         assert_allclose(theirs.values.sum(axis=1), found.contributions.sum(axis=1))
         exact = explainer is shap.Explainer
         # The permutations of the other are random.
         assert_allclose(theirs.values, found.contributions, atol=1e-8 if exact else 0.5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_call_returns_what_is_explained(name, fitted):
+    model = fitted[name]
+    assert_array_equal(model(FRAME[:5]), model.explain(FRAME[:5]).prediction)
+    if "predict_proba" in dir(model):
+        assert_array_equal(model(FRAME[:5]), model.predict_proba(FRAME[:5]))
+    elif not sklearn.base.is_classifier(model):
+        assert_array_equal(model(FRAME[:5]), model.predict(FRAME[:5]))
+
+
+def test_shap_takes_the_model_and_classes():
+    shap = pytest.importorskip("shap")
+    X, labels = FRAME[["area", "noise"]], LABELS
+    model = MondrianKernelClassifier(**AUTO).fit(X, labels)
+    theirs = shap.Explainer(model, X[50:60])(X[:3])
+    assert_allclose(theirs.values, model.explain(X[:3], background=X[50:60]).contributions)
+
+
+def test_shap_with_text_and_gaps(fitted):
+    """Only the kernel explainer of shap takes text; the others subtract values."""
+    shap = pytest.importorskip("shap")
+    model = fitted["auto"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it passes arrays without the names of columns
+        theirs = shap.KernelExplainer(model, FRAME[50:55]).shap_values(FRAME[:2], silent=True)
+    found = model.explain(FRAME[:2], background=FRAME[50:55])
+    assert_allclose(theirs, found.contributions, atol=1e-6)
 
 
 class Tags(HTMLParser):

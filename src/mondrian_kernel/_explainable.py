@@ -76,7 +76,7 @@ class ExplainableEstimator(MondrianEstimator):
         elif notes is not None:
             others = notes.background
         else:
-            raise ValueError("There was no fit, only partial_fit: pass some rows as background.")
+            raise ValueError("The model keeps no rows of a fit: pass some rows as background.")
         parts = shapley_values(self._outputs, rows, others, self._column_of_output())
         base, contributions, prediction = (self._shaped(part) for part in parts)
         near: tuple[Any, ...] = ()
@@ -86,6 +86,21 @@ class ExplainableEstimator(MondrianEstimator):
             near = notes.index[found], similarity, self._as_given(notes.targets[found])
         classes = getattr(self, "classes_", None)
         return Explanation(base, contributions, prediction, self._names(), classes, *near)
+
+    def __call__(self, X: ArrayLike) -> FloatArray:
+        """Return what :meth:`explain` takes apart, so that ``shap.Explainer(model, X)`` works.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        prediction : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions; of a classifier the probabilities, or its scores where it has none.
+        """
+        return self._shaped(self._outputs(self._check_new(X)))
 
     def _outputs(self, rows: FloatArray) -> FloatArray:
         """Return what is explained, (n, K), of rows of numbers."""

@@ -34,6 +34,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     - A column with many categories becomes the mean of y in each category, shrunk and cross-fitted
       by :class:`sklearn.preprocessing.TargetEncoder`.
 
+    Every row counts alike for medians and means: there are no sample weights. An estimator that is
+    fitted with weights encodes its table without them.
+
     Parameters
     ----------
     categorical_features : "from_dtype", array-like or None, default="from_dtype"

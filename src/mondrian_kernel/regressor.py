@@ -382,7 +382,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         if one_pass or (stream is None and forgets):
             return super()._next_stream(n_columns, n_outputs, n_new)
         if first:
-            exact: ExactStream = ExactStream.begin(
+            exact: ExactStream | None = ExactStream.begin(
                 n_outputs,
                 n_columns,
                 self._stream_trees(),
@@ -393,8 +393,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             )
         else:
             assert not isinstance(stream, Stream)
-            exact = stream or ExactStream.after(in_space_of_trees(self._fitted()))
-        if exact.size(n_new) <= EXACT_SIZE:
+            exact = stream or self._exact_after_fit(n_new)
+        if exact is not None and exact.size(n_new) <= EXACT_SIZE:
             return exact
         warnings.warn(
             f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates. From now on "
@@ -407,7 +407,16 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             return super()._next_stream(n_columns, n_outputs, n_new)
         if stream is None:
             return self._stream_after_fit()
-        return self._continued(exact.fitted())
+        return self._continued(stream.fitted())
+
+    def _exact_after_fit(self, n_new: int) -> ExactStream | None:
+        """Return a stream of exact updates; None, without making it, if it would be too large."""
+        model = self._fitted()
+        if model.rows is not None:
+            n_rows = model.rows.weight.size + n_new
+            if min(n_rows, model.levels.n_features) > EXACT_SIZE:
+                return None
+        return ExactStream.after(in_space_of_trees(model))
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
         return Filter(n_outputs, "squared", self._stream_alpha, half_life)

@@ -43,11 +43,14 @@ def test_fit_tells_and_saves(houses, tmp_path, capsys):
     assert "on 12 rows held out, by a model that had not seen them" in out
     assert "fitted to all rows, also those held out" in out
     assert re.search(r"by fifths of the prediction +\d+, \d+, \d+, \d+, \d+ %", out)
-    shuffled = out.partition("error when a column is shuffled\n")[2].splitlines()
+    shuffled = out.partition("importance: fall of R² on rows held out in the fit")[2].splitlines()[
+        1:
+    ]
     assert [line.split()[0] for line in shuffled[:2]] == ["area", "kind"]
     model = load(tmp_path / "m")
     assert (model.target, model.task, model.n_rows) == ("price", "regression", 60)
-    assert list(model.held_out["importance"]) == ["area", "kind"]
+    first = model.estimator.feature_importances_[0]
+    assert shuffled[0].split()[1] == f"{first:.3f}"
     assert model.held_out["r2"] > 0.8
 
 
@@ -55,6 +58,10 @@ def test_fit_as_json(houses, tmp_path, capsys):
     result = json.loads(fit(capsys, houses, "-o", tmp_path / "m", "--json"))
     model = load(tmp_path / "m")
     assert result["held_out"] == model.held_out
+    importance = dict(zip(["area", "kind"], model.estimator.feature_importances_, strict=True))
+    assert result["importance"] == importance
+    described = json.loads(run(capsys, "inspect", tmp_path / "m", "--json"))
+    assert described["importance"] == importance
     assert result["lifetimes"] == model.estimator.lifetimes_.tolist()
     assert_allclose(sum(result["lifetime_weights"]), 1)
     assert result["columns"] == {"area": None, "kind": ["brick", "stone", "wood"]}
@@ -105,8 +112,8 @@ def test_stages_and_their_times(houses, tmp_path, capsys):
     assert stages == [
         "reading the table",
         "fitting",
-        "measuring on the rows held out",
         "fitting all rows",
+        "measuring on the rows held out",
         "saving the model",
         "in all",
     ]
@@ -174,7 +181,7 @@ def test_a_report_that_fails_leaves_the_model(houses, tmp_path, capsys, monkeypa
     def full(*args, **options):
         raise OSError(28, "No space left on device", "r.html")
 
-    monkeypatch.setattr("mondrian_kernel.app.report.write.write_page", full)
+    monkeypatch.setattr("mondrian_kernel.app.report.write_page", full)
     words = ["fit", houses, "--target", "price", "--drop", "sold", "--trees", "5"]
     words += ["-o", str(tmp_path / "m"), "--report", str(tmp_path / "r.html")]
     assert main(words) == 1
@@ -217,7 +224,7 @@ def test_ctrl_c_after_saving_says_so(houses, tmp_path, capsys, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect._fit_result", interrupt)
+    monkeypatch.setattr("mondrian_kernel.app.commands._fit_result", interrupt)
     file = tmp_path / "m"
     words = ["fit", houses, "--target", "price", "--trees", "5", "-o", str(file)]
     assert main(words) == 1

@@ -114,7 +114,7 @@ def test_the_unexpected_is_one_sentence_too(models, monkeypatch, capsys):
     def broken(file):
         raise RuntimeError("a wheel came off")
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect.load", broken)
+    monkeypatch.setattr("mondrian_kernel.app.commands.load", broken)
     message = failure(["inspect", models["regression"]], capsys)
     assert "An unexpected RuntimeError: a wheel came off" in message
 
@@ -133,7 +133,7 @@ def test_errors_say_what_to_do(error, sentence, models, monkeypatch, capsys):
     def broken(file):
         raise error
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect.load", broken)
+    monkeypatch.setattr("mondrian_kernel.app.commands.load", broken)
     assert sentence in failure(["inspect", models["regression"]], capsys)
 
 
@@ -146,7 +146,7 @@ def test_warnings_are_notes(models, monkeypatch, capsys):
         warnings.warn("the best lies at the end", UserWarning, stacklevel=1)
         return load(file)
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect.load", warned)
+    monkeypatch.setattr("mondrian_kernel.app.commands.load", warned)
     assert main(["inspect", models["regression"]]) == 0
     assert capsys.readouterr().err == "note: the best lies at the end\n"
     assert main(["inspect", models["regression"], "--quiet"]) == 0

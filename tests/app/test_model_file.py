@@ -53,10 +53,6 @@ def test_the_same_after_loading(task, tmp_path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (
-            {"held_out": {"importance": {"größe": 1.0}}},
-            "The importances are those of other columns",
-        ),
         ({"task": "classification"}, "The estimator is not one of a classification"),
         ({"estimator": None}, "The estimator is not one of a regression"),
         ({"target": 3}, "target is not of the type str"),

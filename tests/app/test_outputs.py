@@ -42,7 +42,7 @@ def no_fit(monkeypatch):
     def fitted(*args, **options):
         raise AssertionError("a fit has begun")
 
-    monkeypatch.setattr("mondrian_kernel.app.fit_update_inspect.fit_table", fitted)
+    monkeypatch.setattr("mondrian_kernel.app.commands.fit_table", fitted)
 
 
 # ---- places, checked before any work ---------------------------------------------------------

@@ -5,11 +5,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mondrian_kernel import MondrianKernelClassifier
+from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured, coverage_of
-from mondrian_kernel.app.roles import guess_task, read_targets
-from mondrian_kernel.app.table_model import Choices, fit_table, split_rows
+from mondrian_kernel.app.table_model import Choices, fit_table, guess_task, read_targets, split_rows
 from mondrian_kernel.app.tables import Table, TableError
 
 RNG = np.random.default_rng(0)
@@ -39,7 +38,7 @@ def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
     model, measured = trained.model, trained.measured
     y_train, y_test = measured.y_train, measured.y_test
     assert (len(y_train), len(y_test), model.n_rows) == (64, 16, 80)
-    assert stages == ["fitting", "measuring on the rows held out", "fitting all rows"]
+    assert stages == ["fitting", "fitting all rows", "measuring on the rows held out"]
     assert_array_equal(np.array(COLUMNS["y"])[measured.rows - 1], y_test)
     predicted = measured.estimator.predict(measured.X_test)
     scores = model.held_out
@@ -57,16 +56,30 @@ def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():
     assert model.estimator.model_.rows.leaf.shape[0] == 80
 
 
-def test_importance_is_the_growth_of_the_error_when_all_of_a_column_is_shuffled():
-    y = COLUMNS["kind"] == "a"
-    columns = COLUMNS | {"y": 10.0 * y + 0.01 * COLUMNS["x"]}
-    trained, _ = fit(columns)
-    importance = trained.model.held_out["importance"]
-    assert list(importance) == ["x", "kind"]
-    assert trained.model.held_out["importance_rows"] == 16
-    # Of two shuffled rows half have the other kind, and are then off by 10.
-    assert 10 * np.sqrt(0.2) < importance["kind"] < 10 * np.sqrt(0.8)
-    assert abs(importance["x"]) < 0.5
+def test_the_report_shows_the_importances_of_the_model_that_is_saved():
+    trained, _ = fit()
+    saved, shown = trained.model.estimator, trained.measured.importance
+    assert_array_equal(shown.mean, saved.feature_importances_)
+    assert_array_equal(shown.deviation, saved.feature_importances_std_)
+    assert shown.measure == "fall of R²"
+    other = trained.measured.estimator.feature_importances_  # of the rows not held out
+    assert not np.array_equal(other, shown.mean)
+
+
+def test_without_importances_of_the_fit_all_of_a_column_is_shuffled_in_test_rows():
+    kind = COLUMNS["kind"] == "a"
+    frame, y = pa.table({name: COLUMNS[name] for name in ("x", "kind")}), 10.0 * kind
+    model = MondrianKernelRegressor(1.0, 0.01, 20, random_state=0).fit(frame[:60], y[:60])
+    found = Measured(model, frame[:60], y[:60], frame[60:], y[60:]).importance
+    assert (found.measure, found.rows) == ("fall of R²", "20 test rows")
+    # Of two rows about half have the other kind. Both values are then off by 10.
+    assert 1.0 < found.mean[1] < 3.0
+    assert abs(found.mean[0]) < 0.1
+    model = MondrianKernelClassifier(1.0, 0.1, 20, loss="hinge", random_state=0)
+    model.fit(frame[:60], kind[:60])
+    found = Measured(model, frame[:60], kind[:60], frame[60:], kind[60:]).importance
+    assert found.measure == "growth of the share of wrong classes"
+    assert 0.25 < found.mean[1] < 0.75
 
 
 def test_rows_set_aside_do_not_change_the_fit():

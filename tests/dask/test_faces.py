@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.utils import get_tags
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel.dask import (
@@ -50,6 +51,12 @@ def test_what_needs_rows_in_one_place_is_not_offered(face, one):
         assert not hasattr(face(), name)
     public = {name for name in dir(one) if name[0] != "_" and callable(getattr(one, name))}
     assert public - hidden <= set(dir(face))
+
+
+@pytest.mark.parametrize(("face", "one"), FACES)
+def test_tags_say_that_blocks_are_numbers_without_gaps(face, one):
+    assert not get_tags(face()).input_tags.allow_nan
+    assert not get_tags(face()).input_tags.categorical
 
 
 @pytest.mark.parametrize(("face", "one"), FACES)

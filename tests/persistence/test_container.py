@@ -9,7 +9,7 @@ import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
-from mondrian_kernel.persistence.container import restore, store, stored_arrays
+from mondrian_kernel.persistence.container import little_endian, restore, store, stored_arrays
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 
@@ -105,9 +105,9 @@ def test_another_format_is_refused(number, tmp_path):
 
 
 def round_trip(array):
-    stored, chunk = store(array, [])
+    (stored,), (chunk,) = store([little_endian(array)])
     (again,) = stored_arrays([list(stored)], len(chunk))
-    return restore(again, memoryview(chunk)), stored
+    return restore([again], memoryview(chunk))[0], stored
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">u8"])

@@ -429,7 +429,7 @@ def test_text_is_made_of_characters(tmp_path):
     model.note_ = np.array(["a", "b"])
     forgery = Forgery(model, tmp_path)
     index = forgery.state("MondrianFeatures")["note_"]["array"]
-    entry, forgery.chunks[index] = store(np.array([0, 0x110000], np.uint32), [])
+    (entry,), (forgery.chunks[index],) = store([np.array([0, 0x110000], np.uint32)])
     forgery.header["arrays"][index] = ["<U1", *entry[1:]]
     with pytest.raises(ModelFileError, match="impossible character"):
         forgery.load()
@@ -607,7 +607,7 @@ def test_many_small_arrays_cannot_fill_the_memory_either(small, tmp_path):
 
 def test_what_belongs_to_nothing_is_refused(small, tmp_path):
     forgery = Forgery(small, tmp_path)
-    entry, chunk = store(np.arange(3), [])
+    (entry,), (chunk,) = store([np.arange(3)])
     forgery.header["arrays"].append(entry)
     forgery.chunks.append(chunk)
     with pytest.raises(ModelFileError, match="1 of its arrays and objects belong to nothing"):

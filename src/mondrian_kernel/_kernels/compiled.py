@@ -45,6 +45,7 @@ class _Cache(FunctionCache):
         return found
 
     def save_overload(self, sig, data):
+        _compiled.append(self._name)
         try:
             super().save_overload(sig, data)
         except Exception as fault:
@@ -56,6 +57,11 @@ class _Cache(FunctionCache):
         """Remove the index, which numba writes before the file that it names."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
+
+
+def n_compiled():
+    """Return how many kernels this process has compiled rather than read from a disk."""
+    return len(_compiled)
 
 
 def _warn(reason):
@@ -72,3 +78,4 @@ def _warn(reason):
 
 
 _warned: list[str] = []
+_compiled: list[str] = []

@@ -312,7 +312,10 @@ class Stages:
     """
 
     def __init__(self, verbose: Verbose, total: int) -> None:
+        from mondrian_kernel._kernels.compiled import n_compiled
+
         self._tell, self._total = listener(verbose), total
+        self._count, self._n_compiled = n_compiled, n_compiled()
         self.seconds: dict[str, float] = {}
         self._began = perf_counter()
 
@@ -321,13 +324,16 @@ class Stages:
         now = perf_counter()
         self.seconds[stage] = seconds = now - self._began
         if self._tell is not None:
-            self._tell(len(self.seconds), self._total, {"stage": stage, "seconds": seconds})
-        self._began = now
+            compiled = self._count() > self._n_compiled
+            info = {"stage": stage, "seconds": seconds, "compiled": compiled}
+            self._tell(len(self.seconds), self._total, info)
+        self._began, self._n_compiled = now, self._count()
 
 
 def report(done: int, total: int, info: dict[str, Any]) -> None:
     """Print how far a path or a fit has come."""
     if "stage" in info:
-        print(f"fit {done}/{total}: {info['stage']}, {info['seconds']:.1f} s")
+        compiled = ", some of it to compile, once on a machine" if info["compiled"] else ""
+        print(f"fit {done}/{total}: {info['stage']}, {info['seconds']:.1f} s{compiled}")
         return
     print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")

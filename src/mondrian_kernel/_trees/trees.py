@@ -177,7 +177,7 @@ class Trees:
         _require(in_time, "a cut out of time")
         _require(np.isposinf(self.time[is_leaf]).all(), "a leaf that is cut")
         _require((self.time[child] >= self.time[above]).all(), "cuts out of order")
-        self._check_boxes(child, above)
+        self._check_boxes()
         count = self.count.astype(np.int64)
         adds_up = (count >= 0).all() and (count[self.root] >= 1).all()
         adds_up = adds_up and (count[cut] == count[left] + count[right]).all()
@@ -205,11 +205,13 @@ class Trees:
             _require(fits, f"an array {name} of another type or shape")
         _require(self.lower.shape == self.upper.shape, "an array upper of another shape")
 
-    def _check_boxes(self, child: IntArray, above: IntArray) -> None:
+    def _check_boxes(self) -> None:
         lower, upper = self.lower, self.upper
-        possible = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
-        _require(possible.all(), "an impossible box")
-        nested = (lower[child] >= lower[above]).all() and (upper[child] <= upper[above]).all()
+        _require(_is_finite(lower) and _is_finite(upper), "an impossible box")
+        _require((lower <= upper).all(), "an impossible box")
+        above = np.where(self.parent < 0, np.arange(self.parent.size), self.parent)
+        nested = (lower >= lower.take(above, axis=0)).all()
+        nested = nested and (upper <= upper.take(above, axis=0)).all()
         _require(nested, "a box outside its parent's")
 
     def _n_reached(self) -> int:
@@ -220,6 +222,11 @@ class Trees:
             level = level[self.left[level] >= 0]
             level = np.concatenate([self.left[level], self.right[level]])
         return n
+
+
+def _is_finite(array: FloatArray) -> bool:
+    """Whether no entry is NaN or infinite; the extremes tell, without an array of truth values."""
+    return bool(np.isfinite(array.min(initial=0.0)) and np.isfinite(array.max(initial=0.0)))
 
 
 def _in_range(array: IntArray | FloatArray, low: float, high: float) -> bool:

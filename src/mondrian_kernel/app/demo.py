@@ -11,7 +11,7 @@ import numpy as np
 from mondrian_kernel._settings import COVERAGE, COVERAGE_LEVELS, DEMO_COMPILE_ROWS, DEMO_ROWS
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import Console, check_output, two_columns
-from mondrian_kernel.app.measure import Measured, coverage_of
+from mondrian_kernel.app.measure import Measured, coverage_of, importance_values, importance_words
 
 _OURS = "Mondrian kernel, defaults"
 
@@ -21,7 +21,7 @@ def demo(args: Namespace, console: Console) -> None:
     from numba.core import event
 
     from mondrian_kernel import MondrianKernelRegressor
-    from mondrian_kernel.app.report.write import write_page
+    from mondrian_kernel.app.report import write_page
     from mondrian_kernel.datasets import make_skewed
 
     check_output(args.report)
@@ -54,7 +54,6 @@ def demo(args: Namespace, console: Console) -> None:
     measured = Measured(ours, X_train, y_train, X_test, y_test, feature_names=names)
     title = "Generated data with a skewed column and local noise"
     write_page(args.report, measured, title=title, target="y")
-    importance = dict(zip(names, measured.importance.growth.tolist(), strict=True))
     result = {
         "rows": len(y_train),
         "columns": X.shape[1],
@@ -63,8 +62,7 @@ def demo(args: Namespace, console: Console) -> None:
         "intervals": _intervals(measured, noise[1::2]),
         "lifetimes": ours.lifetimes_,
         "lifetime_weights": ours.lifetime_weights_,
-        "importance_rows": measured.importance.n_rows,
-        "importance": importance,
+        **importance_values(measured.importance, names),
         "report": args.report,
     }
     console.result(result, _words(result))
@@ -127,8 +125,7 @@ def _words(result: dict[str, Any]) -> str:
     ]
     widths = zip(result["lifetimes"], result["lifetime_weights"], strict=True)
     learnt = [(f"width {1 / t:.3g}", f"{100 * w:.0f} %") for t, w in widths]
-    importance = sorted(result["importance"].items(), key=lambda pair: -pair[1])
-    columns = [(name, f"{growth:+.3f}") for name, growth in importance]
+    (importance,) = importance_words(result)
     return (
         f"  root mean squared error on the {result['rows']} test rows (the noise alone has "
         f"{result['noise']:.3f}),\n  and seconds to fit and predict\n"
@@ -136,8 +133,7 @@ def _words(result: dict[str, Any]) -> str:
         f"  {100 * COVERAGE:.0f} % intervals of the Mondrian kernel cover\n"
         f"{two_columns(intervals, '    ')}\n\n"
         f"  widths of the kernel and their weights, learnt\n{two_columns(learnt, '    ')}\n\n"
-        "  importance: growth of the error when a column is shuffled among "
-        f"{result['importance_rows']} test rows\n{two_columns(columns, '    ')}\n\n"
+        f"{importance}\n\n"
         f"  report in {result['report']}; open it in a browser\n"
         "  your own data: mondrian-kernel fit DATA.csv --target COLUMN"
     )

@@ -251,7 +251,7 @@ examples:
   mondrian-kernel fit houses.csv --target price --report houses.html
   mondrian-kernel fit haeuser.csv --target preis --decimal , --drop id -o haeuser.mondrian""",
         _fit,
-        "fit_update_inspect",
+        "commands",
         "seed jobs",
     ),
     "predict": (
@@ -283,7 +283,7 @@ examples:
   mondrian-kernel path houses.csv --target price
   mondrian-kernel path houses.csv --target price --plot path.svg""",
         _path,
-        "path",
+        "commands",
         "seed jobs",
     ),
     "update": (
@@ -299,7 +299,7 @@ examples:
   mondrian-kernel update model.mondrian today.csv
   mondrian-kernel update model.mondrian today.csv -o newer.mondrian""",
         _update,
-        "fit_update_inspect",
+        "commands",
         "jobs",
     ),
     "inspect": (
@@ -311,7 +311,7 @@ examples:
   mondrian-kernel inspect model.mondrian
   mondrian-kernel inspect model.mondrian --json""",
         _inspect,
-        "fit_update_inspect",
+        "commands",
         "",
     ),
 }

@@ -17,23 +17,39 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from mondrian_kernel._columns import read_columns
 from mondrian_kernel._settings import (
+    COLUMNS_LISTED,
     COVERAGE,
     COVERAGE_LEVELS,
+    IMPORTANCE_SHUFFLES,
     PREDICT_BLOCK_ROWS,
-    SHUFFLE_PREDICTIONS,
     SHUFFLE_ROWS,
     SHUFFLES,
 )
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.app.console import two_columns
 from mondrian_kernel.plotting.interval import coverage_by_fifth
+
+_FALL, _GROWTH = "fall of R²", "growth of the log loss"
 
 
 class Importance(NamedTuple):
-    """Growth of the error when a column is shuffled, its spread, and how many rows were used."""
+    """How much worse predictions become when a column is shuffled, its deviation, and its words.
 
-    growth: FloatArray
-    spread: FloatArray
-    n_rows: int
+    The deviation is that of single shuffles, of which there are ``n_shuffles``. ``measure`` says
+    what is measured ("fall of R²"), ``rows`` on which rows.
+    """
+
+    mean: FloatArray
+    deviation: FloatArray
+    n_shuffles: int
+    measure: str
+    rows: str
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        """Whether the mean of a column is more than two of its standard errors above 0."""
+        clear: NDArray[np.bool_] = self.mean > 2.0 * self.deviation / np.sqrt(self.n_shuffles - 1)
+        return clear
 
 
 class Measured:
@@ -42,31 +58,11 @@ class Measured:
     Rows are kept as the numbers that the model's encoder makes of a table. What takes time is
     computed when it is asked for, once.
 
-    Parameters
-    ----------
-    estimator : MondrianKernelRegressor or MondrianKernelClassifier
-        Fitted to one target.
-    X_train, y_train : array-like or data frame, and array-like
-        The rows it was fitted on.
-    X_test, y_test : array-like or data frame, and array-like
-        Rows it was not fitted on. Those of a class that was not fitted are left out.
-    feature_names : sequence of str or None, default=None
-        Names of the columns. None: those of the fit, or x0, x1 and so on.
-    row_numbers : ndarray of shape (n_test_samples,) or None, default=None
-        What the test rows are called; None counts them from 0.
-
-    Attributes
-    ----------
-    estimator : estimator
-        The model as a function of rows of numbers.
-    names, categories : lists
-        Name of each column, and its categories; None for numbers.
-    column_of : ndarray of shape (n_numbers,)
-        Index of the column that each number comes from.
-    X_train, X_test, y_train, y_test : ndarrays
-        Rows of numbers, and their targets.
-    rows, n_unknown : ndarray and int
-        What the test rows are called, and how many have a class that was not fitted.
+    Test rows of a class that was not fitted are left out; ``n_unknown`` counts them, and ``rows``
+    are the numbers of the others. ``estimator`` becomes a function of rows of numbers.
+    ``column_of`` is the index of the column that each number comes from, and ``categories`` has
+    None for a column of numbers. ``saved`` is the model whose importances are shown, by default
+    the same.
     """
 
     def __init__(
@@ -79,6 +75,7 @@ class Measured:
         *,
         feature_names: Sequence[str] | None = None,
         row_numbers: NDArray[np.intp] | None = None,
+        saved: Any = None,
     ) -> None:
         self.is_regression = not hasattr(estimator, "classes_")
         self.X_train, self.y_train = _check_rows(estimator, X_train, y_train, "y_train")
@@ -99,6 +96,7 @@ class Measured:
             np.arange(len(none)) if encoder is None else encoder.column_of_output_
         )
         self.estimator = _for_numbers(estimator, X.shape[1])
+        self._saved = estimator if saved is None else saved
         self._columns, self._known = read_columns(estimator, X_test, reset=False), known
 
     def words(self, column: int) -> NDArray[Any]:
@@ -174,23 +172,16 @@ class Measured:
             return _rmse(self.y_test, predicted)
         return float(np.mean(predicted == self.y_test))
 
-    @property
-    def error_name(self) -> str:
-        """Name of the error whose growth tells the importance of a column."""
-        if self.is_regression:
-            return "root mean squared error"
-        return "share of wrong classes" if self.probability is None else "log loss"
-
     @cached_property
     def importance(self) -> Importance:
-        """Importance of each column: how much the error grows when it is shuffled.
+        """Importance of each column: that of the fit or, if it has none, on the test rows."""
+        found = fitted_importance(self._saved)
+        return self._shuffled() if found is None else found
 
-        All numbers that a column is encoded as are shuffled together. Of many test rows a random
-        sample is used.
-        """
+    def _shuffled(self) -> Importance:
+        """Shuffle each column among some test rows, all numbers that it is encoded as together."""
         n_columns, rng = len(self.names), np.random.default_rng(0)
-        most = int(np.clip(SHUFFLE_PREDICTIONS // (SHUFFLES * n_columns), *SHUFFLE_ROWS))
-        some = rng.permutation(self.y_test.size)[:most]
+        some = rng.permutation(self.y_test.size)[:SHUFFLE_ROWS]
         X, y = self.X_test[some], self.y_test[some]
         error, growth = self._error(X, y), np.empty((n_columns, SHUFFLES))
         for d in range(n_columns):
@@ -199,14 +190,52 @@ class Measured:
                 shuffled = X.copy()
                 shuffled[:, own] = X[rng.permutation(y.size)][:, own]
                 growth[d, k] = self._error(shuffled, y) - error
-        return Importance(growth.mean(axis=1), growth.std(axis=1), y.size)
+        measure = _FALL if self.is_regression else "growth of the share of wrong classes"
+        if self.probability is not None and not self.is_regression:
+            measure = _GROWTH
+        found = growth.mean(axis=1), growth.std(axis=1), SHUFFLES
+        return Importance(*found, measure, f"{y.size} test rows")
 
     def _error(self, X: FloatArray, y: NDArray[Any]) -> float:
+        """Return the squared error over the variance, the log loss, or the share that is wrong."""
         if self.is_regression:
-            return _rmse(y, predict_blocks(self.estimator.predict, X))
+            square = _rmse(y, predict_blocks(self.estimator.predict, X)) ** 2
+            return square / (float(np.var(y)) or 1.0)
         if self.probability is None:
             return float(np.mean(self.estimator.predict(X) != y))
         return log_loss(predict_blocks(self.estimator.predict_proba, X), y, self.estimator.classes_)
+
+
+def fitted_importance(estimator: Any) -> Importance | None:
+    """Return the importances that a fit has left; None if it has none."""
+    if not hasattr(estimator, "feature_importances_"):
+        return None
+    measure = _GROWTH if hasattr(estimator, "classes_") else _FALL
+    found = estimator.feature_importances_, estimator.feature_importances_std_
+    return Importance(*found, IMPORTANCE_SHUFFLES, measure, "rows held out in the fit")
+
+
+def importance_values(importance: Importance | None, names: Sequence[str]) -> dict[str, Any]:
+    """Return importances by the names of the columns, the largest first."""
+    if importance is None:
+        return {}
+    mean, deviation, _, measure, rows = importance
+    order = np.argsort(-mean, kind="stable")
+    return {
+        "importance_measure": f"{measure} on {rows} when a column is shuffled",
+        "importance": {names[d]: float(mean[d]) for d in order},
+        "importance_deviation": {names[d]: float(deviation[d]) for d in order},
+    }
+
+
+def importance_words(found: dict[str, Any]) -> list[str]:
+    """List the most important columns of :func:`importance_values`, one a line."""
+    if "importance" not in found:
+        return []
+    deviation = found["importance_deviation"]
+    most = list(found["importance"].items())[:COLUMNS_LISTED]
+    columns = [(name, f"{mean:.3f} ± {deviation[name]:.3f}") for name, mean in most]
+    return [f"  importance: {found['importance_measure']}\n{two_columns(columns, '    ')}"]
 
 
 def predict_blocks(

@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mondrian_kernel._settings import LEARN_BLOCK_ROWS
+from mondrian_kernel._settings import LEARN_BLOCK_ROWS, MAX_CATEGORIES
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured
-from mondrian_kernel.app.roles import (
-    frame_to_learn,
-    read_targets,
-    refuse_useless_columns,
-    require_variety,
-)
 from mondrian_kernel.app.tables import Table, TableError
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.persistence import load
@@ -40,7 +34,7 @@ class TableModel:
     n_rows : int
         Number of rows learnt.
     held_out : dict
-        Scores on rows held out, and the importance of each column there; empty if there were none.
+        Scores on rows held out; empty if there were none.
     """
 
     target: str
@@ -51,15 +45,12 @@ class TableModel:
 
     def check(self) -> None:
         """Raise ValueError unless estimator, task and columns belong together."""
-        importance = self.held_out.get("importance")
         kinds: dict[str, Any] = {
             "regression": MondrianKernelRegressor,
             "classification": MondrianKernelClassifier,
         }
         if self.task not in kinds or not isinstance(self.estimator, kinds[self.task]):
             raise ValueError(f"The estimator is not one of a {self.task}.")
-        if importance is not None and [*importance] != self.estimator.feature_names_in_.tolist():
-            raise ValueError("The importances are those of other columns.")
 
     @property
     def categories(self) -> dict[str, list[Any] | None]:
@@ -125,36 +116,29 @@ def split_rows(n_rows: int, choices: Choices) -> tuple[NDArray[np.intp], NDArray
     return order[n_out:], order[:n_out]
 
 
-def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
-    """Fit a model of a table and measure it on rows that were set aside.
-
-    The model that is measured knows nothing of the rows held out. The model to save is then fitted
-    to all rows.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    choices : Choices
-        The user's choices.
-    progress : Progress
-        Told of each stage.
-
-    Returns
-    -------
-    training : Training
-        The model, and what was measured.
-    """
+def rows_to_learn(
+    table: Table, choices: Choices
+) -> tuple[Any, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """Return columns and targets of all rows, and which rows to learn from and to hold out."""
     names = used_columns(table, choices)
     y = read_targets(table, choices.target, choices.task)
-    require_variety(table, choices.target, y)
     train, test = split_rows(table.n_rows, choices)
     if train.size < 2:
         raise TableError(f"{table.source}: {table.n_rows} rows are too few to learn from.")
     require_variety(table, choices.target, y[train])
     X = frame_to_learn(table, names, choices.categorical)
+    refuse_useless_columns(table, X.take(train))
+    return X, y, train, test
+
+
+def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
+    """Fit a model of a table and measure it on rows that were set aside.
+
+    The model that is measured knows nothing of the rows held out. The model to save is then fitted
+    to all rows. ``progress`` is told of each stage.
+    """
+    X, y, train, test = rows_to_learn(table, choices)
     X_train = X.take(train)
-    refuse_useless_columns(table, X_train)
     kind: Any = (
         MondrianKernelRegressor if choices.task == "regression" else MondrianKernelClassifier
     )
@@ -165,21 +149,17 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
         verbose=lambda *done: progress(*done),  # a function, which clone does not copy
     )
     progress.stage("fitting")
-    fitted.fit(X_train, y[train])
-    measured, held_out = None, {}
+    fitted = saved = fitted.fit(X_train, y[train])
+    measured = None
     if test.size:
-        rows = X_train, y[train], X.take(test), y[test]
+        progress.stage("fitting all rows")
+        saved = clone(fitted).fit(X, y)
         if choices.task == "regression" or np.isin(y[test], y[train]).any():
             progress.stage("measuring on the rows held out")
-            measured = Measured(fitted, *rows, row_numbers=test + 1)
-            importance = measured.importance
-            held_out = measured.scores | {
-                "importance_rows": importance.n_rows,
-                "importance": dict(zip(names, importance.growth.tolist(), strict=True)),
-            }
-        progress.stage("fitting all rows")
-        fitted = clone(fitted).fit(X, y)
-    model = TableModel(choices.target, choices.task, fitted, table.n_rows, held_out)
+            rows = X_train, y[train], X.take(test), y[test]
+            measured = Measured(fitted, *rows, row_numbers=test + 1, saved=saved)
+    held_out = {} if measured is None else measured.scores
+    model = TableModel(choices.target, choices.task, saved, table.n_rows, held_out)
     return Training(model, measured)
 
 
@@ -191,3 +171,77 @@ def learn_further(
         end = min(begin + LEARN_BLOCK_ROWS, len(y))
         estimator.partial_fit(X[begin:end], y[begin:end])
         callback(end, len(y))
+
+
+def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Any:
+    """Return columns as a pyarrow table of float64 and, for categories, text, with nulls for gaps.
+
+    If most values of a column are numbers, all of them must be. The numbers of columns that are
+    named in ``categorical`` are categories.
+    """
+    text = dict.fromkeys(names, True)
+    for name in names:
+        if name not in categorical:
+            text[name] = table.share_of_numbers(name) < 0.5
+            if text[name]:
+                advice = f"if these are categories, say --categorical {name!r}"
+                table.refuse_disguised_numbers(name, advice)
+    return table.frame(text)
+
+
+def refuse_useless_columns(table: Table, frame: Any) -> None:
+    """Raise an error if a column of the rows to learn from has no values, or is an identifier."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        n_values, n_words = len(column) - column.null_count, 0
+        if pa.types.is_string(column.type):
+            n_words = pc.count_distinct(column).as_py()
+        if n_values == 0:
+            raise TableError(
+                f"{table.source}: column {name!r} has no values in the {len(column)} rows to learn "
+                "from; leave it out (--drop)."
+            )
+        if n_words > MAX_CATEGORIES and 2 * n_words > n_values:
+            raise TableError(
+                f"{table.source}: column {name!r} has {n_words} different texts in {n_values} "
+                "rows, like a name or an identifier; leave it out (--drop) or turn it into numbers."
+            )
+
+
+def guess_task(table: Table, target: str) -> str:
+    """Classification if the target is text or has two values, else regression."""
+    table.require([target])
+    if table.share_of_numbers(target) < 0.5:
+        table.refuse_disguised_numbers(target, "if these are classes, say --task classification")
+        return "classification"
+    numbers = table.numbers(target)
+    return "classification" if np.unique(numbers[~np.isnan(numbers)]).size == 2 else "regression"
+
+
+def read_targets(table: Table, target: str, task: str) -> NDArray[Any]:
+    """Return the numbers or classes to predict; none may be missing.
+
+    Classes are text, even if they are numbers in the file.
+    """
+    table.require([target])
+    if task == "regression":
+        values: NDArray[Any] = table.numbers(target)
+        missing = np.isnan(values)
+    else:
+        values = table.texts(target)
+        missing = values == None  # noqa: E711 - by element
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        table.fail(row, target, "is missing, but it is the target; take the row out")
+    return values if task == "regression" else values.astype(str)
+
+
+def require_variety(table: Table, target: str, values: NDArray[Any]) -> None:
+    """Raise an error if all targets are the same."""
+    if (values == values[0]).all():
+        raise TableError(
+            f"{table.source}: column {target!r} is {values[0]} in every row: there is nothing to "
+            "learn."
+        )

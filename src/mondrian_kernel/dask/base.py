@@ -140,6 +140,11 @@ class BlockEstimator(MondrianEstimator):
         meta = np.empty((0,) if n_columns is None else (0, 0), dtype)
         return map_rows(method, self._for_workers(), known_rows(self, X), n_columns, meta)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = False
+        return tags
+
 
 def map_rows(method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any) -> da.Array:
     """Lazy ``model.method(block)`` for all blocks of rows (N, D) of one chunk of columns.

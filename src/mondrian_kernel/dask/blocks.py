@@ -173,6 +173,11 @@ class Blocks:
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
+    """Compute answers and put them together."""
+    return compute([joined(parts, merge)])[0]
+
+
+def joined(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Delayed:
     """Put answers together two by two, always in the same order, on the workers.
 
     An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
@@ -181,7 +186,7 @@ def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
     while len(parts) > 1:
         pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
-    return compute(parts)[0]
+    return parts[0]
 
 
 def delayed_call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows, delayed_call, persist, total
+from mondrian_kernel.dask.blocks import Blocks, Rows, compute, delayed_call, joined, persist
 from mondrian_kernel.dask.cluster import in_steps, is_room_for
 
 
@@ -82,8 +83,10 @@ class BlockGrowth(Growth):
         self.n_rounds, self.n_bytes = 0, (0, 0)
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
-        self._tight = np.tile(box.ravel(), (n_trees, 1))
-        self._count = np.full(n_trees, n_rows, np.int64)
+        lower, upper = (np.tile(side, (n_trees, 1)) for side in box)
+        root = Bounds(lower, upper, np.full(n_trees, n_rows))
+        self._bounds = [root]  # of all nodes, in their order
+        self._open_bounds = root
         self._numbers = np.arange(n_trees, dtype=np.int32)  # of open nodes, as blocks count them
         self._keep = is_room_for(4 * n_rows * n_trees) if keep is None else keep
         self._kept: list[Delayed | None] = [None] * blocks.n_blocks
@@ -93,17 +96,16 @@ class BlockGrowth(Growth):
         from mondrian_kernel._kernels.grow import TREE
         from mondrian_kernel._kernels.rounds import child_keys, next_cuts
 
-        trees, n_columns = self._blocks[0], self._tight.shape[1] // 2
+        trees, n_columns = self._blocks[0], self._open_bounds.lower.shape[1]
         node, key, draw, clock, box = Clocks._make(a.copy() for a in trees.open)
-        number, waiting = self._numbers, np.empty(0, np.int32)
+        number, bounds, waiting = self._numbers, self._open_bounds, np.empty(0, np.int32)
         resting: list[Any] = []
         while node.size:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
-            tight, count = self._tight[node], self._count[node]
-            clocks = Clocks(node, key, draw, clock, box)
-            next_cuts(clocks, tight, count, lifetime, dim, loc)
+            tight, count = np.hstack(bounds[:2]), bounds.n_rows
+            next_cuts(Clocks(node, key, draw, clock, box), tight, count, lifetime, dim, loc)
             waits = (dim < 0) & (count > 1) & (box[:, n_columns:] > box[:, :n_columns]).any(axis=1)
-            resting.append([a[waits] for a in (node, key, draw, clock, box)])
+            resting.append([a[waits] for a in (node, key, draw, clock, box, *bounds)])
             waiting = np.append(waiting, number[waits])
             cut = dim >= 0
             if not cut.any():
@@ -111,16 +113,16 @@ class BlockGrowth(Growth):
             node, key, clock, dim = node[cut], key[cut], np.repeat(clock[cut], 2), dim[cut]
             children = self._cut(node, dim, loc[cut], clock[::2])
             tree = trees.links[node, TREE].copy()
-            self._bound(Round(number[cut], waiting, tree, dim, loc[cut]))
+            bounds = self._bound(Round(number[cut], waiting, tree, dim, loc[cut]))
             number = np.arange(waiting.size + children.size, dtype=np.int32)
             waiting, number = number[: waiting.size], number[waiting.size :]
             node, key, draw = children, child_keys(key), np.zeros(children.size, np.int32)
             box = np.repeat(box[cut], 2, axis=0)
             child, dim = np.arange(children.size), np.repeat(dim, 2)
-            for side in dim, n_columns + dim:
-                box[child, side] = self._tight[children, side]
+            box[child, dim], box[child, n_columns + dim] = (b[child, dim] for b in bounds[:2])
         if resting:
-            trees.open = Clocks._make(np.concatenate(parts) for parts in zip(*resting, strict=True))
+            parts = [np.concatenate(part) for part in zip(*resting, strict=True)]
+            trees.open, self._open_bounds = Clocks._make(parts[:-3]), Bounds._make(parts[-3:])
         self._numbers = waiting
 
     def _cut(
@@ -135,25 +137,27 @@ class BlockGrowth(Growth):
         trees.links[node, DIM], trees.cut[node, LOC], trees.cut[node, TIME] = dim, loc, time
         links = np.full((children.size, trees.links.shape[1]), -1, np.int32)
         links[:, TREE], links[:, PARENT] = np.repeat(trees.links[node, TREE], 2), node.repeat(2)
-        trees.links = np.concatenate([trees.links, links])
-        trees.cut = np.concatenate([trees.cut, np.full((children.size, 2), np.inf)])
+        trees.links = _appended(trees.links, trees.n_nodes, links)
+        trees.cut = _appended(trees.cut, trees.n_nodes, np.full((children.size, 2), np.inf))
         trees.n_nodes += children.size
         return children
 
-    def _bound(self, cuts: Round) -> None:
-        """Send the cuts of a round to the blocks, and ask for the bounds of the new nodes."""
+    def _bound(self, cuts: Round) -> Bounds:
+        """Send the cuts of a round to the blocks; returns the bounds of the new nodes."""
         rounds = [*self._rounds, cuts]
         if self._keep:
-            kept = persist(self._rows.map(_next_places, self.n_trees, rounds, each=self._kept))
-            self._kept, answers = [*kept], delayed_call(kept, _bounds_of)
+            kept = self._rows.map(_next_places, self.n_trees, rounds, each=self._kept)
+            joint = joined(delayed_call(kept, _bounds_of), merge_bounds)
+            *self._kept, joint = persist([*kept, joint])
         else:
-            answers, self._rounds = self._rows.map(_bounds_after, self.n_trees, rounds), rounds
-        answer: Bounds = total(answers, merge_bounds)
-        self._tight = np.concatenate([self._tight, np.hstack(answer[:2])])
-        self._count = np.concatenate([self._count, answer.n_rows])
+            self._rounds = rounds
+            joint = joined(self._rows.map(_bounds_after, self.n_trees, rounds), merge_bounds)
+        answer: Bounds = compute([joint])[0]
+        self._bounds.append(answer)
         self.n_rounds += 1
         sent, answered = self.n_bytes
         self.n_bytes = sent + sum(map(_size, rounds)), answered + _size(answer)
+        return answer
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime``; of the rows none is here, so no leaves."""
@@ -161,22 +165,25 @@ class BlockGrowth(Growth):
         from mondrian_kernel._kernels.rounds import preorder
 
         lifetime = self.lifetime if lifetime is None else lifetime
-        trees, n_columns = self._blocks[0], self._tight.shape[1] // 2
-        left, right = (np.ascontiguousarray(trees.links[:, c]) for c in (LEFT, RIGHT))
-        time = np.ascontiguousarray(trees.cut[:, TIME])
+        trees = self._blocks[0]
+        left, right = (trees.links[: trees.n_nodes, c].copy() for c in (LEFT, RIGHT))
+        time = trees.cut[: trees.n_nodes, TIME].copy()
         nodes = np.empty(trees.n_nodes, np.int32)
         sizes = preorder(left, right, time, self.n_trees, lifetime, nodes)
         nodes = nodes[: sizes.sum()]
         # New numbers of nodes; -1, which is none, stays.
         number = np.full(trees.n_nodes + 1, -1, np.int32)
         number[nodes] = np.arange(nodes.size, dtype=np.int32)
-        links, tight = trees.links[nodes], self._tight[nodes]
+        links = trees.links[nodes]
         is_cut = (time[nodes] <= lifetime) & np.isfinite(time[nodes])
 
         def if_cut(values: Any, other: Any) -> Any:
             return np.where(is_cut, values, other)
 
         none = np.int32(-1)
+        lower, upper, count = (
+            _placed(parts, number, nodes.size) for parts in zip(*self._bounds, strict=True)
+        )
         frozen = Trees(
             lifetime=lifetime,
             root=number[: self.n_trees],
@@ -187,9 +194,9 @@ class BlockGrowth(Growth):
             dim=if_cut(links[:, DIM], none),
             loc=if_cut(trees.cut[nodes, LOC], np.inf),
             time=if_cut(time[nodes], np.inf),
-            lower=tight[:, :n_columns].copy(),
-            upper=tight[:, n_columns:].copy(),
-            count=self._count[nodes].astype(np.int32),
+            lower=lower,
+            upper=upper,
+            count=count.astype(np.int32),
         )
         return frozen, np.empty((0, self.n_trees), np.int32)
 
@@ -251,6 +258,29 @@ def _advance(X: FloatArray, places: Places, rounds: list[Round], bounds: Bounds)
     first = cuts.waits.size
     bound_nodes(X, order, np.repeat(cuts.tree, 2), begin[first:], end[first:], bounds)
     return Places(order, begin, end)
+
+
+def _appended(table: NDArray[Any], n_used: int, rows: NDArray[Any]) -> NDArray[Any]:
+    """Write rows after those of a table that are in use; a table that is too short is doubled."""
+    n = n_used + rows.shape[0]
+    if n > table.shape[0]:
+        longer = np.empty((2 * n, *table.shape[1:]), table.dtype)
+        longer[:n_used] = table[:n_used]
+        table = longer
+    table[n_used:n] = rows
+    return table
+
+
+def _placed(parts: Sequence[NDArray[Any]], number: IntArray, n: int) -> NDArray[Any]:
+    """Put the parts of a table of nodes in the order of new numbers; -1 leaves a node out."""
+    out = np.empty((n, *parts[0].shape[1:]), parts[0].dtype)
+    begin = 0
+    for part in parts:
+        own = number[begin : begin + part.shape[0]]
+        begin += part.shape[0]
+        kept = own >= 0
+        out[own[kept]] = part if kept.all() else part[kept]
+    return out
 
 
 def _at_roots(n_rows: int, n_trees: int) -> Places:

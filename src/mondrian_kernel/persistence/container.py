@@ -18,6 +18,8 @@ import json
 import math
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -158,16 +160,32 @@ def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
     return arrays
 
 
-def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, bytes]:
-    """Return an array beside others as the header has it, and its bytes.
+def store(values: list[NDArray[Any]]) -> tuple[list[StoredArray], list[bytes]]:
+    """Return arrays as the header has them, and their bytes, which threads compress.
 
     Whole numbers are stored less their minimum, in the smallest type, and numbers that single
-    precision holds in that. An array that would be too small for :func:`stored_arrays` is not
+    precision holds in that. Arrays that would be too small for :func:`stored_arrays` are not
     compressed.
     """
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(_store, values))
+    excess = 0
+    for k, (stored, _) in enumerate(found):
+        if excess + stored.excess > FILE_EXPANSION_FREE:
+            found[k] = _store(values[k], level=0)
+        excess += found[k][0].excess
+    return [stored for stored, _ in found], [chunk for _, chunk in found]
+
+
+def little_endian(value: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as a file holds it, or raise TypeError for values that none can hold."""
     value = value.astype(value.dtype.newbyteorder("<"), copy=False)
     if value.dtype.str not in _DTYPES and not (value.dtype.kind == "U" and value.dtype.itemsize):
         raise TypeError(f"an array of dtype {value.dtype}")
+    return value
+
+
+def _store(value: NDArray[Any], level: int = FILE_LEVEL) -> tuple[StoredArray, bytes]:
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     # By column: neighbours in a column of leaves or boxes are often equal.
     flat, base = value.ravel(order="F"), 0
@@ -183,17 +201,20 @@ def store(value: NDArray[Any], others: list[StoredArray]) -> tuple[StoredArray, 
             single = flat.astype("<f4")
         if np.array_equal(single, flat):
             flat = single
-    for level in (FILE_LEVEL, 0):
-        chunk = zlib.compress(flat.data, level)
-        shape = list(value.shape)
-        stored = StoredArray(value.dtype.str, shape, order, flat.dtype.str, base, len(chunk))
-        if sum(array.excess for array in [stored, *others]) <= FILE_EXPANSION_FREE:
-            break
-    return stored, chunk
+    chunk = zlib.compress(flat.data, level)
+    shape = list(value.shape)
+    return StoredArray(value.dtype.str, shape, order, flat.dtype.str, base, len(chunk)), chunk
 
 
-def restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
-    """Return an array of a file from its bytes."""
+def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:
+    """Return the arrays of a file from its body, which threads decompress."""
+    ends = list(accumulate(array.n_bytes for array in arrays))
+    chunks = [body[a:b] for a, b in pairwise([0, *ends])]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(_restore, arrays, chunks))
+
+
+def _restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
     numbers, packed = stored.numbers, np.dtype(stored.packed)
     n = stored.n_items * np.dtype(stored.dtype).itemsize // numbers.itemsize
     inflate = zlib.decompressobj()

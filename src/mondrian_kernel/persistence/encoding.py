@@ -13,7 +13,6 @@ import math
 import types
 import typing
 from importlib import import_module
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,8 @@ from sklearn.base import BaseEstimator
 from mondrian_kernel._settings import FILE_UNPACKED
 from mondrian_kernel.persistence.container import (
     ModelFileError,
-    StoredArray,
+    little_endian,
     restore,
-    store,
     stored_arrays,
 )
 
@@ -79,8 +77,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.objects: list[list[Any]] = []
-        self.arrays: list[StoredArray] = []
-        self.chunks: list[bytes] = []
+        self.arrays: list[NDArray[Any]] = []
         self._seen: dict[int, tuple[Any, dict[str, Any]]] = {}  # holds what it has the id of
 
     def encode(self, value: Any, where: str) -> Any:
@@ -113,11 +110,9 @@ class Encoder:
             codes = [self.encode(item, where) for item in items]
             return {"objects": [list(value.shape), codes]}
         try:
-            entry, chunk = store(value, self.arrays)
+            self.arrays.append(little_endian(value))
         except TypeError as error:
             raise cannot_save(where, str(error)) from error
-        self.arrays.append(entry)
-        self.chunks.append(chunk)
         return {"array": len(self.arrays) - 1}
 
     def _object(self, value: Any, where: str) -> dict[str, int]:
@@ -137,26 +132,25 @@ class Encoder:
 class Decoder:
     """Reads values back from the tables of a file.
 
-    An object refers only to objects before it. Arrays are read when something refers to them.
+    An object refers only to objects before it.
     """
 
     def __init__(self, arrays: list[Any], objects: list[Any], body: memoryview) -> None:
-        self._stored = stored_arrays(arrays, len(body))
-        ends = list(accumulate(stored.n_bytes for stored in self._stored))
-        self._chunks = [body[a:b] for a, b in pairwise([0, *ends])]
-        self._arrays: dict[int, NDArray[Any]] = {}
-        self._objects: list[Any] = []
-        self._used: set[int] = set()
-        self._codes = objects
+        self._codes, self._n_bytes = objects, len(body)
+        self._tables: dict[str, list[Any]] = {
+            "array": restore(stored_arrays(arrays, len(body)), body),
+            "object": [],
+        }
+        self._used: set[tuple[str, int]] = set()
 
     def model(self, code: Any) -> Any:
         """Return the model of the file, to which everything else in it must belong."""
         if type(code) is not dict or list(code) != ["object"]:
             raise ModelFileError("Its model is not an object.")
         for name, state in self._codes:
-            self._objects.append(self._object(name, state))
+            self._tables["object"].append(self._object(name, state))
         model = self._decode(code)
-        n_unused = len(self._stored) - len(self._arrays) + len(self._objects) - len(self._used)
+        n_unused = sum(map(len, self._tables.values())) - len(self._used)
         if n_unused:
             raise ModelFileError(f"{n_unused} of its arrays and objects belong to nothing.")
         return model
@@ -185,15 +179,11 @@ class Decoder:
         raise ModelFileError(f"Its header holds a value of unknown kind {kind[:60]!r}.")
 
     def _referred(self, kind: str, number: Any) -> Any:
-        n_known = len(self._stored) if kind == "array" else len(self._objects)
-        if type(number) is not int or not 0 <= number < n_known:
+        table = self._tables[kind]
+        if type(number) is not int or not 0 <= number < len(table):
             raise ModelFileError(f"Its header refers to a missing {kind}, number {number}.")
-        if kind == "object":
-            self._used.add(number)
-            return self._objects[number]
-        if number not in self._arrays:
-            self._arrays[number] = restore(self._stored[number], self._chunks[number])
-        return self._arrays[number]
+        self._used.add((kind, number))
+        return table[number]
 
     def _object_array(self, shape: Any, codes: Any) -> NDArray[Any]:
         items = [self._decode(code) for code in codes]
@@ -223,7 +213,7 @@ class Decoder:
 
     def _unpacked(self, packed: Any) -> Any:
         _check(packed)
-        if packed.n_bytes > FILE_UNPACKED * sum(map(len, self._chunks)):
+        if packed.n_bytes > FILE_UNPACKED * self._n_bytes:
             raise ModelFileError("Its model claims far more memory than the file has bytes.")
         try:
             return packed.unpacked()
@@ -274,6 +264,8 @@ def _check(value: Any) -> None:
 def _is_a(value: Any, hint: Any) -> bool:
     """Whether a value is of an annotated type; arrays must have the dtype."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hasattr(origin, "__value__"):  # an alias, as NDArray is from numpy 2.5 on
+        return _is_a(value, origin.__value__[args])
     if hint is Any:
         return True
     if origin in (types.UnionType, typing.Union):

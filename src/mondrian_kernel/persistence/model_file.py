@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import __version__
-from mondrian_kernel.persistence.container import ModelFileError, pack, read_bytes, unpack
+from mondrian_kernel.persistence.container import ModelFileError, pack, read_bytes, store, unpack
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 from mondrian_kernel.persistence.file_writing import PathLike, write_file
 
@@ -75,13 +75,14 @@ def save(model: Any, path: PathLike) -> None:
     code = encoder.encode(model, "the model")
     if not isinstance(code, dict) or "object" not in code:
         raise cannot_save("the model", f"a value of type {type(model).__name__}")
+    arrays, chunks = store(encoder.arrays)
     header = {
         "version": __version__,
-        "arrays": encoder.arrays,
+        "arrays": arrays,
         "objects": encoder.objects,
         "model": code,
     }
-    write_file(path, pack(header, encoder.chunks))
+    write_file(path, pack(header, chunks))
 
 
 def load(path: PathLike) -> Any:

@@ -18,8 +18,7 @@ from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_s
 from app.report.report_cases import MAKERS, NASTY, TREES, Case, heights, rows
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel.app.report import write_report
-from mondrian_kernel.app.report.figures import number, percent, plain
-from mondrian_kernel.app.report.write import script_json
+from mondrian_kernel.app.report.page import number, percent, plain, script_json
 
 VOID = {"meta", "link", "input", "br"}
 

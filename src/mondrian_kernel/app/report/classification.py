@@ -22,14 +22,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
-from mondrian_kernel.app.report.columns import (
-    COLOURS,
-    Curves,
-    importance_section,
-    plane_sections,
-    worst_section,
-)
-from mondrian_kernel.app.report.figures import (
+from mondrian_kernel.app.report.page import (
     Content,
     Figure,
     Section,
@@ -39,7 +32,15 @@ from mondrian_kernel.app.report.figures import (
     number,
     percent,
 )
-from mondrian_kernel.app.report.lifetimes import choice_words, path_sections
+from mondrian_kernel.app.report.sections import (
+    COLOURS,
+    Curves,
+    choice_words,
+    importance_section,
+    path_sections,
+    plane_sections,
+    worst_section,
+)
 
 
 def classification_content(measured: Measured, target: str) -> Content:

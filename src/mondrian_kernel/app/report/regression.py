@@ -8,13 +8,7 @@ from scipy import stats
 from mondrian_kernel._settings import BARS_SHOWN, COVERAGE, COVERAGE_LEVELS, POINTS_SHOWN
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
-from mondrian_kernel.app.report.columns import (
-    Curves,
-    importance_section,
-    plane_sections,
-    worst_section,
-)
-from mondrian_kernel.app.report.figures import (
+from mondrian_kernel.app.report.page import (
     Content,
     Figure,
     Section,
@@ -26,7 +20,14 @@ from mondrian_kernel.app.report.figures import (
     percent,
     rows_shown,
 )
-from mondrian_kernel.app.report.lifetimes import choice_words, path_sections
+from mondrian_kernel.app.report.sections import (
+    Curves,
+    choice_words,
+    importance_section,
+    path_sections,
+    plane_sections,
+    worst_section,
+)
 
 _FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
 
@@ -46,7 +47,9 @@ def regression_content(measured: Measured, target: str) -> Content:
     )
     interval_words, intervals = _intervals(measured, target)
     columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
-    share = f" It explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
+    share = (
+        f" The model explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
+    )
     summary = [
         f"“{target}” was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
         f"are measured on the same {y.size} test rows, which were not fitted, unless they name "
@@ -204,11 +207,12 @@ def _interval_bars(
     y, predicted, (low, high) = y[order], predicted[order], ends[order].T
     place = np.arange(y.size)
     out = (y < low) | (high < y)
-    label = f"true {target}"
+    label, n_out = f"true {target}", int(out.sum())
+    outside = "1 target lies" if n_out == 1 else f"{n_out} targets lie"
     return Figure(
         "intervals",
         f"{percent(COVERAGE)} intervals",
-        f"{rows_shown(y.size, n_rows)}, by prediction; {int(out.sum())} targets lie outside.",
+        f"{rows_shown(y.size, n_rows)}, by prediction; {outside} outside.",
         chart(
             {"label": "test rows, sorted by prediction", "ticks": False},
             target,

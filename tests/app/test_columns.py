@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from mondrian_kernel._settings import MAX_CATEGORIES
-from mondrian_kernel.app.roles import frame_to_learn, refuse_useless_columns
+from mondrian_kernel.app.table_model import frame_to_learn, refuse_useless_columns
 from mondrian_kernel.app.tables import Table, TableError
 
 

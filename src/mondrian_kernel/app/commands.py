@@ -1,8 +1,9 @@
-"""The commands that make, change and describe a saved model: fit, update, inspect."""
+"""The commands fit, update, inspect and path."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
 from argparse import Namespace
 from pathlib import Path
@@ -10,19 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COLUMNS_LISTED, COVERAGE
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE
 from mondrian_kernel.app.console import Console, check_output, two_columns
-from mondrian_kernel.app.roles import guess_task, read_targets
+from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
 from mondrian_kernel.app.table_model import (
     Choices,
     TableModel,
     Training,
     fit_table,
+    guess_task,
     learn_further,
     load_table_model,
+    read_targets,
+    rows_to_learn,
 )
 from mondrian_kernel.app.tables import Table, read_table
+from mondrian_kernel.encoder import TableEncoder
 from mondrian_kernel.persistence import load, save
+from mondrian_kernel.persistence.file_writing import write_file
+
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 def fit(args: Namespace, console: Console) -> None:
@@ -100,7 +108,7 @@ def choices_from(args: Namespace, table: Table) -> Choices:
 
 def _write_report(args: Namespace, training: Training) -> None:
     """Write the report on the model that was measured; if it fails the saved one is still there."""
-    from mondrian_kernel.app.report.write import write_page
+    from mondrian_kernel.app.report import write_page
 
     saved = f"the model is saved in {args.output}, no report was written"
     if training.measured is None:
@@ -127,6 +135,7 @@ def _describe(model: TableModel) -> dict[str, Any]:
         "lifetime_weights": estimator.lifetime_weights_.tolist(),
         "alpha": estimator.alpha_,
         "held_out": model.held_out,
+        **importance_values(fitted_importance(estimator), list(model.categories)),
     }
 
 
@@ -163,6 +172,7 @@ def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
             f"({result['task']}{how})",
             _fitted_words(result),
             _held_out_words(result),
+            *importance_words(result),
             saved,
         ]
     )
@@ -182,6 +192,7 @@ def _model_words(about: dict[str, Any]) -> str:
             f"{about['file']} ({size}): {about['task']} of {about['target']!r}",
             _fitted_words(about),
             _held_out_words(about),
+            *importance_words(about),
             f"  columns\n{two_columns(columns, '    ')}",
         ]
     )
@@ -207,32 +218,114 @@ def _held_out_words(about: dict[str, Any]) -> str:
     if not scores:
         return "  no rows were held out"
     if about["task"] == "regression":
-        error = "root mean squared error"
         mean, width = f"{scores['rmse_of_the_mean']:.4g}", f"{scores['interval_width']:.4g}"
         r2 = f"{scores['r2']:.3f}" if np.isfinite(scores["r2"]) else "not defined"
         fifths = ", ".join(f"{100 * share:.0f}" for share in scores["coverage_by_fifth"])
         covered = f"{100 * scores['coverage']:.1f} %   (mean width {width})"
         pairs = [
-            (error, f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
+            ("root mean squared error", f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
             ("R²", r2),
             (f"{100 * COVERAGE:.0f} % intervals cover", covered),
             ("by fifths of the prediction", f"{fifths} %"),
         ]
     else:
-        error = "log loss"
         commonest = f"{scores['accuracy_of_the_commonest']:.3f}"
         frequencies = f"{scores['log_loss_of_the_frequencies']:.4g}"
         pairs = [
             ("accuracy", f"{scores['accuracy']:.3f}   (guessing the commonest class: {commonest})"),
-            (error, f"{scores['log_loss']:.4g}   (guessing class frequencies: {frequencies})"),
+            ("log loss", f"{scores['log_loss']:.4g}   (guessing class frequencies: {frequencies})"),
         ]
-    importance, n_rows = scores["importance"], scores["importance_rows"]
-    most = sorted(importance, key=lambda name: -importance[name])[:COLUMNS_LISTED]
-    columns = [(name, f"{importance[name]:+.2g}") for name in most]
-    sample = f", in a sample of {n_rows}" if n_rows < scores["rows"] else ""
     rows = "1 row" if scores["rows"] == 1 else f"{scores['rows']} rows"
-    return (
-        f"  on {rows} held out, by a model that had not seen them\n{two_columns(pairs, '    ')}\n"
-        f"    growth of the {error} when a column is shuffled{sample}\n"
-        f"{two_columns(columns, '      ')}"
-    )
+    return f"  on {rows} held out, by a model that had not seen them\n{two_columns(pairs, '    ')}"
+
+
+def path(args: Namespace, console: Console) -> None:
+    """Follow the lifetime path of a table and show it."""
+    if args.plot is not None and Path(args.plot).suffix.lower() not in _PICTURES:
+        raise ValueError(f"{args.plot}: a picture is a file {', '.join(_PICTURES)}.")
+    check_output(args.plot, keep=[args.data])
+    console.progress.stage("reading the table")
+    table = read_table(args.data, args.decimal)
+    choices = choices_from(args, table)
+    console.progress.stage("following the path")
+    if table.n_rows > args.max_rows:
+        sample = f"a random sample of {args.max_rows} of {table.n_rows} rows is used"
+        console.note(f"{sample}; change it with --max-rows.")
+    found = _follow_path(table, choices, args, console)
+    if not found.complete:
+        console.note(f"stopped: this is the path up to lifetime {found.lifetimes[-1]:.4g}.")
+    rows = _path_rows(found)
+    result: dict[str, Any] = {
+        "task": choices.task,
+        "rows": min(table.n_rows, args.max_rows),
+        "best_lifetime": found.best_lifetime,
+        "best_alpha": found.best_alpha,
+        "complete": found.complete,
+        "path": rows,
+    }
+    if args.plot is not None:
+        _draw_path(found, args.plot)
+        result["plot"] = args.plot
+        console.result(result, f"drawn in {args.plot}; best lifetime {found.best_lifetime:.4g}")
+    else:
+        console.result(result, _path_words(rows, found.best_lifetime))
+
+
+def _follow_path(table: Table, choices: Choices, args: Namespace, console: Console) -> Any:
+    """Return the lifetime path on all rows, or on a sample."""
+    from mondrian_kernel import lifetime_path
+    from mondrian_kernel._path.loss_path import loss_path
+
+    frame, y, rows, _ = rows_to_learn(table, choices)
+    rows = rows[: args.max_rows]
+    y, frame = y[rows], frame.take(rows)
+    encoder = TableEncoder()
+    X = encoder.fit_transform(frame, y)
+    spread = X.std(axis=0)
+    X = X / np.where(encoder.is_number_ & (spread > 0), spread, 1.0)
+    options: dict[str, Any] = {"n_estimators": args.trees, "n_jobs": choices.n_jobs}
+    options["callback"] = console.progress
+    if choices.task == "regression":
+        return lifetime_path(X, y, random_state=choices.seed, **options)
+    classes, labels = np.unique(y, return_inverse=True)
+    return loss_path(X, labels, classes.size, "log_loss", seed=choices.seed, **options)
+
+
+def _path_rows(path: Any) -> list[dict[str, Any]]:
+    """Return the results at each lifetime, with the penalty that is best there."""
+    rows = []
+    for k, a in enumerate(np.nanargmin(path.score, axis=1)):
+        row = {"lifetime": path.lifetimes[k], "cells": path.n_cells[k], "alpha": path.alphas[a]}
+        if "loo_error" in path.curves:
+            row["rmse_fitted"] = np.sqrt(path.train_error[k, a])
+            row["rmse_left_out"] = np.sqrt(path.loo_error[k, a])
+            row["log_evidence"] = path.log_marginal_likelihood[k, a]
+        else:
+            row["log_loss_fitted"] = path.curves["train_loss"][k, a]
+            row["log_loss_held_out"] = path.curves["validation_loss"][k, a]
+        rows.append(row)
+    return rows
+
+
+def _path_words(rows: list[dict[str, Any]], best: float) -> str:
+    """Lay out the rows with a star at the best one."""
+    names = [name.replace("_", " ") for name in rows[0]]
+    widths = [max(10, len(name)) for name in names]
+    said = ["  ".join(f"{name:>{w}}" for name, w in zip(names, widths, strict=True))]
+    for row in rows:
+        values = zip(row.values(), widths, strict=True)
+        line = "  ".join(f"{value:>{w}.5g}" for value, w in values)
+        said.append(line + (" *" if row["lifetime"] == best else ""))
+    return "\n".join(said)
+
+
+def _draw_path(path: Any, file: str) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from mondrian_kernel.plotting import LifetimePathDisplay
+
+    picture = io.BytesIO()
+    figure: Any = LifetimePathDisplay.from_path(path).figure_
+    figure.savefig(picture, format=Path(file).suffix[1:].lower(), bbox_inches="tight", dpi=150)
+    write_file(file, [picture.getvalue()])

@@ -1,9 +1,13 @@
-"""The parts of a report as plain data."""
+"""The parts of a report as plain data, and the page that is made of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -95,3 +99,69 @@ def rows_shown(n_shown: int, n_rows: int) -> str:
     if n_shown >= n_rows:
         return f"All {n_rows} test rows"
     return f"A random sample of {n_shown} of the {n_rows} test rows"
+
+
+def render(title: str, subtitle: str, content: Content, last_line: str) -> str:
+    """Return the page as one HTML document that needs no other file."""
+    figures = [figure for section in content.sections for figure in section.figures]
+    return Template(_read("page.html")).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        style=_read("page.css"),
+        script=_read("page.js"),
+        tiles="".join(_tile(*tile) for tile in content.tiles),
+        summary="".join(f"<p>{escape(sentence)}</p>" for sentence in content.summary),
+        sections="".join(_section(section) for section in content.sections),
+        last_line=escape(last_line),
+        data=script_json({f.name: f.spec for f in figures if f.spec is not None}),
+    )
+
+
+def script_json(data: object) -> str:
+    """JSON that may stand in a script element: no text in it can close the element."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _read(name: str) -> str:
+    return (files("mondrian_kernel.app.report") / name).read_text(encoding="utf-8")
+
+
+def _tile(name: str, value: str) -> str:
+    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+
+
+def _section(section: Section) -> str:
+    figures = "".join(_figure(figure) for figure in section.figures)
+    heading = escape(section.heading)
+    return f'<section><h2>{heading}</h2><div class="row">{figures}</div></section>'
+
+
+def _figure(figure: Figure) -> str:
+    name, table = escape(figure.name), "" if figure.table is None else _table(figure.table)
+    title = f'<h3 id="{name}-title">{escape(figure.title)}</h3>'
+    caption = f'<figcaption id="{name}-caption">{escape(figure.caption)}</figcaption>'
+    if figure.spec is None:
+        return f'<figure id="{name}" class="wide">{title}{table}{caption}</figure>'
+    if table:
+        table = f"<details><summary>The numbers</summary>{table}</details>"
+    return (
+        f'<figure id="{name}">{title}<div class="plot" data-figure="{name}" role="img" '
+        f'aria-labelledby="{name}-title" aria-describedby="{name}-caption"></div>'
+        f"{caption}{table}</figure>"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
+    body = "".join(_row(row) for row in table.rows)
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(row: Sequence[str]) -> str:
+    first, *others = (escape(cell) for cell in row)
+    cells = "".join(f"<td>{cell}</td>" for cell in others)
+    return f'<tr><th scope="row">{first}</th>{cells}</tr>'
