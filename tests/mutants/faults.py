@@ -201,8 +201,8 @@ FAULTS = {
     ),
     "the intervals of an exact stream ignore the weights": Fault(
         "_model/ridge_model.py",
-        "weight = np.concatenate([self.weight, self.weight])",
-        "weight = np.ones(2 * self.weight.size)",
+        "np.concatenate([weight, weight])",
+        "np.ones(2 * weight.size)",
         "tests/online/test_exact_regressor.py::test_weights_are_repetitions_in_intervals",
     ),
     "a stream's errors in another unit": Fault(
