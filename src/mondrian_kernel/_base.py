@@ -7,18 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils import check_array, check_X_y
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
-from mondrian_kernel._linear.losses import label_array
+from mondrian_kernel._input import TableInput
 from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt
 from mondrian_kernel._model.fitted import Basis, FittedModel
@@ -34,98 +30,25 @@ from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import (
     HALF_LIVES,
     LARGEST_NUMBER,
-    STREAM_ALPHA,
     STREAM_CELLS,
     STREAM_TREES,
 )
 from mondrian_kernel._trees.checks import (
     check_budget,
     check_columns,
-    check_magnitudes,
     check_penalty,
     check_ranges,
     draw_seed,
-    refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
     TableEncoder,
-    encode_columns,
-    is_plain,
     learn_numbers,
-    learn_table,
 )
 from mondrian_kernel.features import MondrianFeatures
 
-_DOCS = {
-    "scale": """
-    scale : "std", None or array-like of shape (n_features,), default="std"
-        What every column is divided by: its standard deviation, nothing, or the given numbers. A
-        Laplace kernel adds up the columns, so they should be on one scale. Two categories of a
-        column have the distance 1, which "std" leaves as it is. Numbers may stand beside "std".
-    relevance : {"auto", "learn", "equal"}, default="auto"
-        How much each scaled column counts. It is learnt from some of the rows, or equal for all.
-        "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
-    "max_cells": """
-    max_cells : int or None, default=None
-        Bound on the number of cells of all trees; None for no bound, in streams for a million.""",
-    "forgetting": """
-    forgetting : "auto", None or float, default="auto"
-        How ``partial_fit`` forgets. A number is the rows, at least 1, after which a row counts
-        half; None forgets nothing. "auto" lets models that forget nothing and models that forget
-        predict together, by their errors so far. Exact updates forget nothing; a number turns them
-        off.""",
-    "random_state": """
-    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
-            default="from_dtype"
-        Which columns are categories: those of text, truth values and category dtypes of a data
-        frame; or a mask, indices or names; or none. See :class:`TableEncoder`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees, and of the rows that are held out. None: another result at each fit.
-    n_jobs : int or None, default=None
-        Threads; None for one, -1 for all cores. The result does not depend on it.
-    verbose : int or callable, default=0
-        0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
-        :func:`lifetime_path`.""",
-    "attributes": """
-    model_ : FittedModel
-        Everything that prediction needs, as one frozen record of arrays.
-    lifetime_ : float
-        Lifetime λ of the kernel. Of a mixture of widths, their weighted mean.
-    lifetimes_, lifetime_weights_ : ndarrays of shape (n_lifetimes,)
-        All lifetimes of the kernel and their weights.
-    alpha_ : float
-        Penalty of the fit.
-    path_ : LifetimePath or None
-        The path on which lifetime and penalty were chosen; None where both were given.
-    features_ : MondrianFeatures
-        The feature map, for scaled columns.
-    encoder_ : TableEncoder or None
-        What turned a table into numbers; None where the columns are numbers without gaps.
-    relevance_ : ndarray of shape (n_features_in_,)
-        How much each scaled column counts, 1 on average over the columns that the trees see: the
-        finer the function may vary along a column, the larger.
-    scale_ : ndarray of shape (n_features_in_,)
-        What the columns, or outputs, are divided by: their scale over their relevance.
-    n_features_in_ : int
-        Number of input columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the input columns, where ``X`` had any.""",
-}
 
-Estimator = TypeVar("Estimator", bound=type)
-
-
-def shared_docs(cls: Estimator) -> Estimator:
-    """Put the shared text where the docstring of a class says ``<name>``."""
-    doc = cls.__doc__ or ""
-    for name, text in _DOCS.items():
-        doc = doc.replace(f"\n    <{name}>", text)
-    cls.__doc__ = doc
-    return cls
-
-
-class MondrianEstimator(BaseEstimator):
+class MondrianEstimator(TableInput):
     """Base of regressor, classifier and forests."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -142,15 +65,7 @@ class MondrianEstimator(BaseEstimator):
         "verbose": ["verbose", callable],
     }
 
-    # Whether alpha is the penalty of a linear system, rather than a shrinkage that may be 0.
-    _penalised = True
-
-    lifetime: Any
-    alpha: float | str
     n_estimators: int | str
-    scale: Any
-    relevance: str
-    categorical_features: Any
     max_cells: int | None
     forgetting: float | str | None
     random_state: Any
@@ -163,7 +78,6 @@ class MondrianEstimator(BaseEstimator):
     _stream: Stream | ExactStream | None
     _fixed: Basis | None  # what stays of the fit that a stream goes on from
     path_: LifetimePath | None
-    _encoder: TableEncoder | None = None
     # What the last fit left behind beside the record.
     _notes: FitNotes | None = None
     # Time of each stage; not saved, so that equal fits make equal files.
@@ -241,11 +155,6 @@ class MondrianEstimator(BaseEstimator):
         return relevance[first]
 
     @property
-    def encoder_(self) -> TableEncoder | None:
-        """What turned a table into numbers; None where the columns are numbers without gaps."""
-        return None if self._encoder is None or is_plain(self._encoder) else self._encoder
-
-    @property
     def features_(self) -> MondrianFeatures:
         """The feature map, for scaled columns."""
         model = self._fitted()
@@ -268,64 +177,6 @@ class MondrianEstimator(BaseEstimator):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
         return with_weight(rows, targets, weight)
 
-    def _first_rows(
-        self, X: Any, y: ArrayLike, *, least: float, listed: bool = False, **options: Any
-    ) -> tuple[FloatArray, NDArray[Any]]:
-        """Validate the first rows and their targets, and learn how a table is encoded."""
-        refuse_missing_targets(y)
-        encoder = TableEncoder(self.categorical_features)
-        if needs_encoding(X, self.categorical_features):
-            classes = y is not None and is_classifier(self)
-            rows = learn_table(encoder, X, np.asarray(y).astype(str) if classes else y, listed)
-            rows, targets = self._valid(rows, y, least=least, encoded=True, **options)
-        else:
-            rows, targets = self._valid(X, y, least=least, **options)
-            learn_numbers(encoder, rows)
-        for name in ("_model", "feature_names_in_"):  # those of an earlier fit
-            if hasattr(self, name):
-                delattr(self, name)
-        if hasattr(encoder, "feature_names_in_"):
-            self.feature_names_in_ = encoder.feature_names_in_
-        self._encoder, self.n_features_in_ = encoder, encoder.n_features_in_
-        return rows, targets
-
-    def _scale_rule(self) -> Any:
-        """Return the scale of the columns that the trees see: of a table, its encoded ones."""
-        encoder = self.encoder_
-        if encoder is None or self.scale is None:
-            return self.scale
-        if isinstance(self.scale, str):
-            return np.where(encoder.is_number_, self.scale, np.array(1.0, object))
-        given = np.asarray(self.scale)
-        columns = encoder.column_of_output_
-        return given[columns] if given.shape == (self.n_features_in_,) else given
-
-    def _relevance_rule(self) -> str:
-        return "learn" if is_learnt(self.relevance, self.lifetime, self.scale) else "equal"
-
-    def _valid(
-        self, X: Any, y: ArrayLike, *, least: float, encoded: bool = False, **options: Any
-    ) -> tuple[FloatArray, NDArray[Any]]:
-        """Validate rows, and labels or numbers, whose range in a column is 0 or ``least``."""
-        numbers = "y_numeric" in options
-        if numbers:
-            refuse_dates(y, "y")
-            if sparse.issparse(y):
-                raise TypeError("y is sparse: pass y.toarray().")
-        else:
-            y = label_array(y)
-        options |= {"dtype": np.float64, "order": "C"}
-        if encoded:
-            rows, targets = check_X_y(X, y, estimator=self, **options)
-        else:
-            refuse_dates(X, "X")
-            rows, targets = validate_data(self, X, y, **options)
-        check_magnitudes(rows, "X", least=least)
-        if numbers:
-            targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_magnitudes(targets.reshape(rows.shape[0], -1), "y", least=least)
-        return rows, targets
-
     def _learn_columns(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
     ) -> Metric:
@@ -340,67 +191,6 @@ class MondrianEstimator(BaseEstimator):
             return learn_columns(rows, Y, weight, seed, scale=scale)
         group, ranked = encoder.column_of_output_, encoder.is_number_
         return learn_columns(rows, Y, weight, seed, scale=scale, group=group, ranked=ranked)
-
-    def _check_new(self, X: ArrayLike) -> FloatArray:
-        """Validate rows to predict.
-
-        A plain array is only checked for its values: scikit-learn's own checks take longer than
-        the prediction of one row.
-        """
-        if not hasattr(self, "_model"):  # the check takes longer than the prediction of one row
-            check_is_fitted(self)
-        if self._is_plain(X):
-            return X  # type: ignore[return-value]
-        rows = self._encoded(X)
-        if rows is None:
-            refuse_dates(X, "X")
-            rows = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        check_magnitudes(rows, "X")
-        return rows
-
-    def _is_plain(self, X: Any) -> bool:
-        return (
-            type(X) is np.ndarray
-            and X.dtype == np.float64
-            and X.ndim == 2
-            and X.flags.c_contiguous
-            and X.shape[0] > 0
-            and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")
-            and self.encoder_ is None
-            and bool(np.abs(X).max() <= LARGEST_NUMBER)
-        )
-
-    def _encoded(self, X: Any) -> FloatArray | None:
-        """Encode a table, rows with gaps, and any rows of a model of such; None for others."""
-        encoder = self._encoder
-        if encoder is None or (is_plain(encoder) and not needs_encoding(X, None)):
-            return None
-        return encode_columns(encoder, read_columns(self, X, reset=False))
-
-    def _check_batch(
-        self, X: ArrayLike, y: ArrayLike, **options: Any
-    ) -> tuple[FloatArray, NDArray[Any]]:
-        """Validate the rows and targets of a batch; on the first, the parameters as well."""
-        first = not hasattr(self, "_model")
-        if first:
-            self._validate_params()
-            if self._penalised:
-                check_penalty(self._stream_alpha, 1.0)
-        if isinstance(X, list):
-            X = np.array(X)
-        if not first and self._is_plain(X):
-            targets = np.asarray(y)
-            plain = targets.shape == X.shape[:1] and targets.dtype.kind in "fiu"  # type: ignore[union-attr]
-            if plain and float(np.abs(targets).max()) <= LARGEST_NUMBER:
-                return X, targets  # type: ignore[return-value]
-        if first:
-            return self._first_rows(X, y, least=0.0, listed=True, **options)
-        refuse_missing_targets(y)
-        encoded = self._encoded(X)
-        if encoded is None:
-            return self._valid(X, y, least=0.0, reset=False, **options)
-        return self._valid(encoded, y, least=0.0, encoded=True, **options)
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter | Means:
         """Return a learner of a stream that has seen nothing."""
@@ -507,10 +297,6 @@ class MondrianEstimator(BaseEstimator):
         n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
         check_budget(self.max_cells, n_trees)
         return n_trees
-
-    @property
-    def _stream_alpha(self) -> float:
-        return STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
 
     def _copy_with(self, model: FittedModel) -> Self:
         """Return a fitted copy of this estimator with another record."""

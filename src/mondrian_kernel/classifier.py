@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import shared_docs
 from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._linear.losses import (
     LOSSES,
@@ -39,6 +38,7 @@ from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enou
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import CLASSIFIER_TOL
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray

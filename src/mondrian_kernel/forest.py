@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._base import shared_docs
 from mondrian_kernel._forest import MondrianForest
 from mondrian_kernel._linear.losses import (
     announced_classes,
@@ -19,6 +18,7 @@ from mondrian_kernel._linear.losses import (
 )
 from mondrian_kernel._path.checks import check_weights
 from mondrian_kernel._path.driver import Verbose
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._typing import FloatArray
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._base import MondrianEstimator, in_space_of_trees, shared_docs
+from mondrian_kernel._base import MondrianEstimator, in_space_of_trees
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.importance import findings_of_numbers
@@ -37,6 +37,7 @@ from mondrian_kernel._path.posterior import (
 )
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray

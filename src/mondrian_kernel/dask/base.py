@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from mondrian_kernel._base import MondrianEstimator, shared_docs
+from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, is_learnt
 from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._path.choose import enough_trees, sample_rows
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import check_budget, check_penalty
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray

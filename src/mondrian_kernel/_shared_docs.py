@@ -1,0 +1,72 @@
+"""Texts that the docstrings of several estimators share."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+_DOCS = {
+    "scale": """
+    scale : "std", None or array-like of shape (n_features,), default="std"
+        What every column is divided by: its standard deviation, nothing, or the given numbers. A
+        Laplace kernel adds up the columns, so they should be on one scale. Two categories of a
+        column have the distance 1, which "std" leaves as it is. Numbers may stand beside "std".
+    relevance : {"auto", "learn", "equal"}, default="auto"
+        How much each scaled column counts. It is learnt from some of the rows, or equal for all.
+        "auto" learns it where ``lifetime`` is "auto" too and ``scale`` is not given as numbers.""",
+    "max_cells": """
+    max_cells : int or None, default=None
+        Bound on the number of cells of all trees; None for no bound, in streams for a million.""",
+    "forgetting": """
+    forgetting : "auto", None or float, default="auto"
+        How ``partial_fit`` forgets. A number is the rows, at least 1, after which a row counts
+        half; None forgets nothing. "auto" lets models that forget nothing and models that forget
+        predict together, by their errors so far. Exact updates forget nothing; a number turns them
+        off.""",
+    "random_state": """
+    categorical_features : "from_dtype", array-like of bool, int or str, or None, \
+            default="from_dtype"
+        Which columns are categories: those of text, truth values and category dtypes of a data
+        frame; or a mask, indices or names; or none. See :class:`TableEncoder`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees, and of the rows that are held out. None: another result at each fit.
+    n_jobs : int or None, default=None
+        Threads; None for one, -1 for all cores. The result does not depend on it.
+    verbose : int or callable, default=0
+        0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
+        :func:`lifetime_path`.""",
+    "attributes": """
+    model_ : FittedModel
+        Everything that prediction needs, as one frozen record of arrays.
+    lifetime_ : float
+        Lifetime λ of the kernel. Of a mixture of widths, their weighted mean.
+    lifetimes_, lifetime_weights_ : ndarrays of shape (n_lifetimes,)
+        All lifetimes of the kernel and their weights.
+    alpha_ : float
+        Penalty of the fit.
+    path_ : LifetimePath or None
+        The path on which lifetime and penalty were chosen; None where both were given.
+    features_ : MondrianFeatures
+        The feature map, for scaled columns.
+    encoder_ : TableEncoder or None
+        What turned a table into numbers; None where the columns are numbers without gaps.
+    relevance_ : ndarray of shape (n_features_in_,)
+        How much each scaled column counts, 1 on average over the columns that the trees see: the
+        finer the function may vary along a column, the larger.
+    scale_ : ndarray of shape (n_features_in_,)
+        What the columns, or outputs, are divided by: their scale over their relevance.
+    n_features_in_ : int
+        Number of input columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the input columns, where ``X`` had any.""",
+}
+
+Estimator = TypeVar("Estimator", bound=type)
+
+
+def shared_docs(cls: Estimator) -> Estimator:
+    """Put the shared text where the docstring of a class says ``<name>``."""
+    doc = cls.__doc__ or ""
+    for name, text in _DOCS.items():
+        doc = doc.replace(f"\n    <{name}>", text)
+    cls.__doc__ = doc
+    return cls
