@@ -6,7 +6,7 @@ from benchmarks.growth import errors
 from benchmarks.methods import OURS, SEARCHED
 from benchmarks.pictures import beside_best, growth_curves, headline
 from benchmarks.record import Key, Results
-from benchmarks.streams import BATCHES, EQUAL, LONG
+from benchmarks.streams import CLASS, FEW, LONG
 from benchmarks.streams import TABLES as STREAM_TABLES
 from benchmarks.tables import filled, of_cells, rendered, shown, table
 
@@ -117,14 +117,15 @@ def test_a_table_goes_between_its_marks_and_nothing_else_changes():
 
 
 def test_streams_are_shown_beside_river():
-    kinds = {"AMF": 30.0, "ARF": 60.0, OURS: 15.0, BATCHES: 1.0, EQUAL: 30.0}
+    times = {"AMF": 30.0, "ARF": 60.0, FEW: 15.0, CLASS: 20.0, OURS: 25.0}
     found = {
-        Key("bike", 0, name): {"error": 0.1, "rows": 9, "learn_us": us, "predict_us": us,
-                               "grown_by_mb": us, "time_over_rivers": 0.9}
-        for name, us in kinds.items()
+        Key("bike", 0, name): {"set": "bike", "method": name, "error": 0.1, "rows": 9,
+                               "learn_us": us, "predict_us": us, "batch_learn_us": us / 3,
+                               "batch_predict_us": us / 5}
+        for name, us in times.items()
     }  # fmt: skip
     step = {"rows": 5, "rows_a_second": 66_000.0, "grown_by_mb": 16.5, "cells": 7, "rmse": 0.25}
-    found[Key(LONG, 0, OURS)] = {"steps": [step]}
-    line = "| bike | 9 | 0.1 | 0.1 | 0.1 | 0.1 | 0.1 | 0.9 | 2 | 30 | 30 | 30 |"
-    assert line in STREAM_TABLES["streams"](found)
+    found[Key(LONG, 0, OURS)] = {"set": LONG, "method": OURS, "steps": [step]}
+    line = "| bike | 33333 | 33333 | 6 | 10 | 2 | 2 | 1.5 | 1.5 |"
+    assert line in STREAM_TABLES["stream_speed"](found)
     assert "| 5 | 66000 | 16.5 | 7 | 0.25 |" in STREAM_TABLES["long_stream"](found)

@@ -26,7 +26,7 @@ def test_a_callable_is_called_and_nothing_printed(cls, capsys):
     assert heard
     for done, total, info in heard:
         assert 0 < done <= total
-        assert set(info) in ({"lifetime", "best"}, {"stage", "seconds"})
+        assert set(info) in ({"lifetime", "best"}, {"stage", "seconds", "compiled"})
     silent = cls(n_estimators=5, random_state=0).fit(X, Y)
     np.testing.assert_array_equal(silent.cell_weights_, model.cell_weights_)
 

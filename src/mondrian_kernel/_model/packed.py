@@ -148,9 +148,13 @@ class PackedModel:
 
 
 def pack(model: FittedModel) -> PackedModel | None:
-    """Return what a model follows from; None where it does not follow, as from trees of streams."""
+    """Return what a model follows from; None where it does not follow, as from trees of streams.
+
+    A model without a trend has one width, and may share its trees with the path of its fit. It is
+    not packed, so that these stay one.
+    """
     rows, trees, levels = model.rows, model.trees, model.levels
-    if rows is None or rows.X is None:
+    if rows is None or rows.X is None or model.trend is None:
         return None
     is_cut = trees.left >= 0
     packed = PackedModel(
