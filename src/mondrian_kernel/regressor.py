@@ -214,7 +214,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 n_jobs=self.n_jobs,
                 stages=stages,
             )
-            model = with_spread(fit, rows, Y)
+            model = with_spread(fit, Y)
             stages.done("errors of rows held out")
             group = self._column_of_output()
             assert model.spread is not None

@@ -53,6 +53,22 @@ def test_a_forgery_without_a_change_is_loaded(small, tmp_path):
     np.testing.assert_array_equal(forgery.load().predict(NEW), small.predict(NEW))
 
 
+@pytest.mark.parametrize("weight", [None, RNG.integers(1, 4, size=60).astype(float)])
+@pytest.mark.parametrize("kind", [MondrianKernelRegressor, MondrianKernelClassifier])
+def test_a_packed_model_is_the_same_when_it_is_unpacked(kind, weight):
+    """Rows are repeated, so that leaves hold several and boxes are points in some columns."""
+    rows = np.repeat(RNG.integers(3, size=(30, 3)).astype(float), 2, axis=0)
+    model = kind(n_estimators=5, random_state=0).fit(rows, np.arange(60) % 2, weight).model_
+    packed = model.packed(512)
+    packed.check()
+    again = packed.unpacked()
+    again.check()
+    for part in ("trees", "levels", "rows"):
+        one, other = getattr(model, part), getattr(again, part)
+        for field in dataclasses.fields(one):
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
+
+
 # Wrong entries of a packed model, at the first, at a middle and at the last place of an array.
 WRONG_IN_PACKED = {
     "n_nodes": [-1, 0, 10**6],

@@ -47,6 +47,31 @@ def box_distance(X, i, lower, upper, node):
 
 
 @kernel
+def _log_stay(X, i, nodes, node, lifetimes, log_stay):
+    """Write log-probabilities that row ``i`` stays in its cells to ``log_stay`` (L,); see ``walk``.
+
+    ``node`` is that of the last lifetime. Boxes are nested: above a box that holds the row all do,
+    and nothing is lost.
+    """
+    lower, upper, parent, time = nodes.lower, nodes.upper, nodes.parent, nodes.time
+    n_levels = lifetimes.size
+    for k in range(n_levels):
+        log_stay[k] = 0.0
+    death, first = lifetimes[n_levels - 1], n_levels - 1
+    distance = box_distance(X, i, lower, upper, node)
+    while distance > 0.0:
+        node = np.int64(parent[node])
+        birth = time[node] if node >= 0 else 0.0
+        while first > 0 and lifetimes[first - 1] > birth:
+            first -= 1
+        if death > birth:  # a distance may be infinite: no 0 · inf
+            for k in range(first, n_levels):
+                log_stay[k] -= distance * (min(death, lifetimes[k]) - birth)
+        death = birth
+        distance = box_distance(X, i, lower, upper, node) if node >= 0 else 0.0
+
+
+@kernel
 def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
     """Send each row down the trees ``first:last``; see :func:`walk`.
 
@@ -54,8 +79,7 @@ def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
     for each of the K = last - first trees.
     """
     left, right, dim, loc, time = nodes.left, nodes.right, nodes.dim, nodes.loc, nodes.time
-    parent, lower, upper, n_levels = nodes.parent, nodes.lower, nodes.upper, lifetimes.size
-    end_time = lifetimes[n_levels - 1]
+    end_time = lifetimes[lifetimes.size - 1]
     for begin in range(0, X.shape[0], ROW_BLOCK):
         end = min(begin + ROW_BLOCK, X.shape[0])
         for m in range(first, last):
@@ -64,21 +88,7 @@ def walk_trees(X, nodes, first, last, lifetimes, node_of, log_stay):
                 while time[node] <= end_time and time[node] < np.inf:
                     node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
                 node_of[i, m - first] = node
-                # Boxes are nested: above a box that holds the row all do, and nothing is lost.
-                for k in range(n_levels):
-                    log_stay[i, m - first, k] = 0.0
-                death = end_time
-                while node >= 0:
-                    distance = box_distance(X, i, lower, upper, node)
-                    if distance <= 0.0:
-                        break
-                    node = parent[node]
-                    birth = time[node] if node >= 0 else 0.0
-                    for k in range(n_levels):
-                        lived = min(death, lifetimes[k]) - birth
-                        if lived > 0.0:  # a distance may be infinite: no 0 · inf
-                            log_stay[i, m - first, k] -= distance * lived
-                    death = birth
+                _log_stay(X, i, nodes, np.int64(node), lifetimes, log_stay[i, m - first])
 
 
 @kernel
@@ -168,24 +178,3 @@ def level_scores(X, arrays, steps, lifetimes, column, offset, value, W, scores):
                         scores[i, k] += feature * W[c, k]
                 stay = np.exp(2.0 * log_stay[0]) if log_stay[0] < 0.0 else 1.0
                 scores[i, n_outputs] += stay / nodes.root.size
-
-
-@kernel
-def _log_stay(X, i, nodes, node, lifetimes, log_stay):
-    """Write to ``log_stay`` (L,) what :func:`walk` does for row ``i`` at its last ``node``."""
-    lower, upper, parent, time = nodes.lower, nodes.upper, nodes.parent, nodes.time
-    n_levels = lifetimes.size
-    for k in range(n_levels):
-        log_stay[k] = 0.0
-    death, first = lifetimes[n_levels - 1], n_levels - 1
-    distance = box_distance(X, i, lower, upper, node)
-    while distance > 0.0:
-        node = np.int64(parent[node])
-        birth = time[node] if node >= 0 else 0.0
-        while first > 0 and lifetimes[first - 1] > birth:
-            first -= 1
-        if death > birth:  # a distance may be infinite: no 0 · inf
-            for k in range(first, n_levels):
-                log_stay[k] -= distance * (min(death, lifetimes[k]) - birth)
-        death = birth
-        distance = box_distance(X, i, lower, upper, node) if node >= 0 else 0.0

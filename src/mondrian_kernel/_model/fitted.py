@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from mondrian_kernel._model.packed import PackedModel
 
 
@@ -218,6 +218,9 @@ class FittedModel:
         """Sparse features Φ of rows as they come, (n, F)."""
         node, log_stay = self.trees.walk_through(self.columns(X), self.levels.lifetimes, n_jobs)
         return self.levels.features(node, log_stay)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # nothing cached
 
     def packed(self, most: int) -> PackedModel | FittedModel:
         """Return what the model follows from, for files, or else the model.

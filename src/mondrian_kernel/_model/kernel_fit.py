@@ -41,6 +41,7 @@ from mondrian_kernel._settings import (
     LEVEL_ROWS_SHARE,
     LEVEL_TREES,
     METRIC_NOISE,
+    METRIC_POWER_MANY,
     METRIC_POWERS,
     METRIC_ROWS,
     METRIC_TREES,
@@ -207,7 +208,8 @@ def choose_metric(
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
         return metric, [np.ones(rows.shape[1])]
-    powers = METRIC_POWERS if rows.shape[0] > COLUMN_MANY_ROWS else METRIC_POWERS[:-1]
+    many = rows.shape[0] > COLUMN_MANY_ROWS
+    powers = (*METRIC_POWERS, METRIC_POWER_MANY) if many else METRIC_POWERS
     if rows.shape[0] > METRIC_ROWS:
         some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
         rows, Y, weight = rows[some], Y[some], weight[some]
@@ -241,13 +243,14 @@ def _choose_weights(
     return choose_level_weights(operator, by_fold, folds, n_levels)
 
 
-def with_spread(fit: KernelFit, rows: FloatArray, Y: FloatArray) -> FittedModel:
+def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
     """Return the model with the spread of the errors of the rows that were held out."""
     model, operator, levels, out = fit.model, fit.operator, fit.model.levels, fit.rows
     if out.size == 0:
         return replace(model, spread=unknown_spread(levels.n_features, Y))
     own, fitted = operator.take(out), float(np.mean(fit.folds.of_row != 0))
     errors, noise = Y[out] - fit.predictions, model.signal * model.alpha
+    T = None if model.rows is None else model.rows.X
     spread = fit_spread(
         own,
         levels,
@@ -256,7 +259,7 @@ def with_spread(fit: KernelFit, rows: FloatArray, Y: FloatArray) -> FittedModel:
         operator.sample_weight,
         model.seed,
         predictions=fit.predictions,
-        points=model.columns(rows[out]),
+        points=None if T is None else T[out],
         known=known_share(operator, levels, out),
     )
     weights = rounded(spread.cell_weights, SINGLE_BITS)
