@@ -220,7 +220,7 @@ def fit_class_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     some = order[:TREND_SAMPLE_ROWS]
-    blank = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
+    blank, _ = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
     blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
     some = np.sort(order[:CLASS_TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])

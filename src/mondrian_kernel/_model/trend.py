@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import blas, lapack
 from scipy.spatial.distance import cdist
 
 from mondrian_kernel._model.columns import Metric
@@ -235,11 +236,11 @@ def fit_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     sample = order[:TREND_SAMPLE_ROWS]
-    blank = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
+    blank, start = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
     blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
     some = np.sort(order[:TREND_ROWS])
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
-    alpha = min(TREND_ALPHAS, key=fit.error)
+    alpha = TREND_ALPHAS[fit.lowest(start)[0]]
     return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
 
 
@@ -270,8 +271,8 @@ def choose_kernel(
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
-) -> Trend:
-    """Return the kernel with the least error on some rows.
+) -> tuple[Trend, int]:
+    """Return the kernel with the least error on some rows, and the number of its penalty.
 
     All kernels are compared with few landmarks, and the best of them with more. The best of these
     is tried with a linear part.
@@ -288,30 +289,31 @@ def choose_kernel(
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
         kernels += [Trend(ends, factor, own, coef, zero, *each, -free, free) for each in widths]
     if folds.n_folds == 0:
-        return kernels[-1]
+        return kernels[-1], 0
 
-    def error(kernel: Trend, alphas: Sequence[float]) -> float:
-        fit = _Ridge(kernel, rows, Y, weight, folds)
-        return min(fit.error(alpha) for alpha in alphas)
+    def lowest(kernel: Trend, start: int, step: int = 1) -> tuple[int, float]:
+        return _Ridge(kernel, rows, Y, weight, folds).lowest(start, step)
 
-    finalists = sorted(kernels, key=lambda kernel: error(kernel, TREND_ALPHAS[1::2]))
+    few = sorted((lowest(kernel, 3, 2)[::-1], k) for k, kernel in enumerate(kernels))
     more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    finalists = [kernel.around(more) for kernel in finalists[:TREND_FINALISTS]]
-    errors = [error(kernel, TREND_ALPHAS[1:]) for kernel in finalists]
-    best = finalists[int(np.argmin(errors))]
-    size = float(np.mean(np.sum(best.landmarks**2, axis=1)))
-    if size == 0.0:
-        return best
-    linear = replace(best, linear=TREND_LINEAR / float(np.sqrt(size)))
-    gains = error(linear, TREND_ALPHAS[1:]) < (1.0 - TREND_LINEAR_GAIN) * min(errors)
-    return linear if gains else best
+    finalists = [(kernels[k].around(more), alpha) for (_, alpha), k in few[:TREND_FINALISTS]]
+    found = [lowest(kernel, alpha) for kernel, alpha in finalists]
+    best = min(range(len(found)), key=lambda k: found[k][1])
+    kernel, (alpha, error) = finalists[best][0], found[best]
+    size = float(np.mean(np.sum(kernel.landmarks**2, axis=1)))
+    if size > 0.0:
+        linear = replace(kernel, linear=TREND_LINEAR / float(np.sqrt(size)))
+        penalty, with_linear = lowest(linear, alpha)
+        if with_linear < (1.0 - TREND_LINEAR_GAIN) * error:
+            return linear, penalty
+    return kernel, alpha
 
 
 def landmark_factor(kernel: Trend) -> FloatArray:
     """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
     inner = kernel.kernel(kernel.landmarks)
     inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
-    L: FloatArray = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+    L: FloatArray = linalg.cholesky(inner.T, overwrite_a=True, check_finite=False).T
     return L if kernel.linear == 0.0 else linalg.block_diag(L, np.eye(kernel.landmarks.shape[1]))
 
 
@@ -326,48 +328,63 @@ class _Ridge:
     ) -> None:
         self.kernel, self.folds = kernel, folds
         self.L = landmark_factor(kernel)
-        m = self.L.shape[0]
-        n_parts = folds.n_folds + 1
-        self.gram, self.cross = np.zeros((n_parts, m, m)), np.zeros((n_parts, m, Y.shape[1]))
+        m, n_parts = self.L.shape[0], folds.n_folds + 1
+        self.gram = [np.zeros((m, m), order="F") for _ in range(n_parts)]  # upper triangles
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
         self.mass, self.square = np.zeros((n_parts, m)), np.zeros((n_parts, Y.shape[1]))
+        self.cross = np.zeros((n_parts, m, Y.shape[1]))
         for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
             own = np.flatnonzero(folds.of_row == fold)
             for begin in range(0, own.size, TREND_BLOCK):
                 some = own[begin : begin + TREND_BLOCK]
                 k, s, y = kernel.at(rows[some]), weight[some], Y[some]
-                k *= np.sqrt(s)[:, None]
-                self.gram[fold] += linalg.blas.dsyrk(1.0, k.T)
-                k *= np.sqrt(s)[:, None]
-                self.cross[fold] += k.T @ y
-                self.mass[fold] += k.sum(axis=0)
+                self.cross[fold] += k.T @ (s[:, None] * y)
+                self.mass[fold] += s @ k
                 self.total[fold] += s.sum()
                 self.sums[fold] += s @ y
                 self.square[fold] += s @ y**2
-            self.gram[fold] += np.triu(self.gram[fold], 1).T
+                k *= np.sqrt(s)[:, None]
+                blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
         self._system = cache(self._make_system)
 
     def _make_system(self, fold: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the centred sums of features without a fold (-1: of all rows), and the means."""
-        parts = [p for p in range(self.folds.n_folds) if p != fold] + [-1]
+        """Return the centred sums of features without a fold (-1: of all rows), and the means.
+
+        Of the first, which is symmetric, only the upper triangle is set.
+        """
+        parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
         total = self.total[parts].sum()
         mean_y, mean_k = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
-        gram = self.gram[parts].sum(axis=0) - total * np.outer(mean_k, mean_k)
         cross = self.cross[parts].sum(axis=0) - total * np.outer(mean_k, mean_y)
-        half = linalg.solve_triangular(self.L, gram, lower=True, check_finite=False)
-        A = linalg.solve_triangular(self.L, half.T, lower=True, check_finite=False)
+        gram = self.gram[-1].copy(order="F")
+        for part in parts[1:]:
+            gram += self.gram[part]
+        gram = blas.dsyr(-total, mean_k, a=gram, overwrite_a=1)
+        A, _ = lapack.dsygst(gram, self.L.T, overwrite_a=1)  # L⁻¹ gram L⁻ᵀ
         b = linalg.solve_triangular(self.L, cross, lower=True, check_finite=False)
         return A, b, mean_k, mean_y
 
     def trend(self, alpha: float, fold: int = -1) -> Trend:
         """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
         A, b, mean_k, mean_y = self._system(fold)
-        A = A.copy()
+        A = A.copy(order="F")
         A.flat[:: A.shape[0] + 1] += alpha
-        factor = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        factor = linalg.cho_factor(A, overwrite_a=True, check_finite=False)
         w = linalg.cho_solve(factor, b, check_finite=False)
         c = linalg.solve_triangular(self.L, w, lower=True, trans=1, check_finite=False)
         return replace(self.kernel, coef=c, intercept=mean_y - mean_k @ c)
+
+    def lowest(self, start: int, step: int = 1) -> tuple[int, float]:
+        """Return the number of the penalty with the least error, and the error.
+
+        The search goes downhill from penalty ``start``, every ``step``-th of them.
+        """
+        error = cache(lambda k: self.error(TREND_ALPHAS[k]))
+        at = start
+        for move in (-step, step):
+            while 0 <= at + move < len(TREND_ALPHAS) and error(at + move) < error(at):
+                at += move
+        return at, error(at)
 
     def error(self, alpha: float) -> float:
         """Return the squared error of the rows held out, from their sums."""
@@ -380,7 +397,7 @@ class _Ridge:
                 np.sum(self.square[fold])
                 - 2.0 * np.sum(c * self.cross[fold])
                 - 2.0 * b @ y
-                + np.sum(c * (self.gram[fold] @ c))
+                + np.sum(c * blas.dsymm(1.0, self.gram[fold], c))
                 + 2.0 * b @ (k @ c)
                 + n * (b @ b)
             )
