@@ -115,7 +115,7 @@ class MondrianEstimator(TableInput):
         fixed = self._fixed
         if fixed is None:
             return self._stream.scores(rows, self.n_jobs)
-        rows = fixed.columns(rows)
+        rows = fixed.seen(rows)
         scores = self._stream.scores(rows, self.n_jobs)
         return scores if fixed.trend is None else scores + fixed.trend(rows)
 
@@ -249,7 +249,7 @@ class MondrianEstimator(TableInput):
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
             errors = (Y - scores) / scale
         if fixed is not None:  # columns and trend of a fit stay as they are
-            seen = fixed.columns(rows)
+            seen = fixed.seen(rows)
             trend = 0.0 if fixed.trend is None else fixed.trend(seen)
             if fixed.link is not None:
                 F = self._scores_of(rows)

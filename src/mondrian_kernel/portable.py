@@ -93,10 +93,12 @@ class PortableModel:
     def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return scores, the part of the scale in the cells, mass of the widest cells, rows."""
         model, columns = self.model, self.model["columns"]
-        rows, spread = X / columns["scale"], model["spread"]
+        spread, centre = model["spread"], columns["centre"]
+        rows = (X - (0.0 if centre is None else centre)) / columns["scale"]
         for d in np.flatnonzero(columns["bend"]):
             ranks = np.interp(X[:, d], columns["knots"][:, d], columns["ranks"][:, d])
             rows[:, d] += columns["bend"][d] * ranks
+        rows = rows if centre is None else rows.astype(np.float32).astype(np.float64)
         W = np.hstack([part["cell_weights"] for part in (model, spread) if part is not None])
         blocks = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)]
         found = [_over_cells(model["trees"], model["levels"], block, W) for block in blocks]

@@ -206,6 +206,14 @@ def test_far_away_the_bar_is_wide(model):
     assert std[1] > y.std() > std[0]
 
 
+def test_what_is_not_known_adds_to_the_scale(model):
+    spread, zero = model.model_.spread, np.zeros((3, 1))
+    mass = spread.known * np.array([1.0, 0.5, 0.0])
+    found = spread.scale(zero, mass, zero, np.zeros((3, 3)))
+    unknown = np.array([[0.0], [0.5], [1.0]])
+    assert_allclose(found**2, found[0] ** 2 + unknown * spread.far**2)
+
+
 def test_range_of_targets():
     Y = np.linspace(1, 2, 300)[:, None]
     assert_array_equal(range_of(Y, np.ones(300)), [[0.0], [np.inf]])

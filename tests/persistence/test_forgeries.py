@@ -108,7 +108,7 @@ def test_wrong_dtypes_and_shapes_of_a_packed_model_are_refused(attribute, change
     forgery = Forgery(packed, tmp_path)
     array = forgery.array("PackedModel", attribute)
     changed = {
-        "dtype": array.astype(np.float32),
+        "dtype": array.astype(np.float16),
         "shorter": array[:-1],
         "axis": array[..., None],
         "empty": array[:0],
@@ -288,7 +288,7 @@ def test_numbers_of_the_record_cannot_be_wrong(change, small):
 def test_wrong_dtypes_and_shapes_are_refused(name, attribute, change, small, chosen, tmp_path):
     forgery = Forgery(chosen if name in ("LifetimePath", "RidgeRows") else small, tmp_path)
     array = forgery.array(name, attribute)
-    changed = {"dtype": array.astype(np.float32), "shorter": array[:-1], "axis": array[..., None]}
+    changed = {"dtype": array.astype(np.float16), "shorter": array[:-1], "axis": array[..., None]}
     forgery.put(name, attribute, changed[change])
     with pytest.raises(ModelFileError, match=r"is inconsistent|contradicts itself"):
         forgery.load()

@@ -80,21 +80,24 @@ def test_an_earlier_time_can_be_taken_before_or_after():
         assert_array_equal(getattr(early, name), getattr(late, name), err_msg=name)
 
 
-def test_cells_of_learnt_columns_are_in_the_units_of_the_inputs():
+@pytest.mark.parametrize("centre", [None, np.array([30.0, -20.0])])
+def test_cells_of_learnt_columns_are_in_the_units_of_the_inputs(centre):
     """Rows lie in a box of the inputs exactly where their columns lie in that of the trees."""
     X = np.random.default_rng(1).lognormal(size=(80, 2))
     knots = np.sort(X[::4], axis=0)
     ranks = np.repeat(np.linspace(0, 1, 20)[:, None], 2, axis=1)
-    columns = Columns(np.array([2.0, 0.5]), np.ones(2), np.array([3.0, 0.0]), knots, ranks)
+    columns = Columns(np.array([2.0, 0.5]), np.ones(2), np.array([3.0, 0.0]), knots, ranks, centre)
     features = MondrianFeatures(1.0, 1, random_state=0).fit(columns(X))
     partition = tree_partition(features, 0, columns)
-    assert_allclose(partition.lower[0], X.min(axis=0))
-    assert_allclose(partition.upper[0], X.max(axis=0))
+    # With a centre, single precision rounds numbers up to 60 by 60 * 2**-24, times the scale.
+    atol = 1e-12 if centre is None else 60 * 2.0**-24 * 2.0
+    assert_allclose(partition.lower[0], X.min(axis=0), rtol=1e-12, atol=atol)
+    assert_allclose(partition.upper[0], X.max(axis=0), rtol=1e-12, atol=atol)
     cells = features.apply(columns(X))[:, 0]
     assert len(set(cells)) == partition.n_cells > 5
     lower, upper = partition.cells()
     # A cut lies between rows; the outermost rows lie on the sides, up to rounding.
-    slack = 1e-9 * np.ptp(X, axis=0)
+    slack = atol + 1e-9 * np.ptp(X, axis=0)
     inside = ((lower - slack <= X[:, None]) & (X[:, None] <= upper + slack)).all(axis=2)
     assert (inside.sum(axis=1) == 1).all()
     first = np.unique(cells, return_index=True)[1]

@@ -99,7 +99,7 @@ def test_arrays_of_another_type_or_shape_are_refused(name, change):
 
 
 def test_boxes_of_two_widths_and_a_lifetime_that_is_no_number_are_refused():
-    with pytest.raises(ValueError, match="an array upper of another shape"):
+    with pytest.raises(ValueError, match="an array upper of another type or shape"):
         dataclasses.replace(grown(), upper=grown().upper[:, :2]).check()
     with pytest.raises(ValueError, match="a lifetime that is no float"):
         dataclasses.replace(grown(), lifetime=np.float32(0.6)).check()

@@ -40,9 +40,10 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
 @kernel(fastmath={"reassoc", "nsz"})
 def box_distance(X, i, lower, upper, node):
     """L1 distance from row ``i`` to the box of ``node``, exactly 0 inside."""
-    distance = 0.0
+    zero = X.dtype.type(0)  # sums have the type of the rows
+    distance = zero
     for d in range(X.shape[1]):
-        distance += max(max(lower[node, d] - X[i, d], X[i, d] - upper[node, d]), 0.0)
+        distance += max(max(lower[node, d] - X[i, d], X[i, d] - upper[node, d]), zero)
     return distance
 
 
@@ -170,11 +171,10 @@ def level_scores(X, arrays, steps, lifetimes, column, offset, value, W, scores):
                 i, node = begin + j, at[j]
                 _log_stay(X, i, nodes, node, lifetimes, log_stay)
                 for level in range(n_levels):
-                    c = offset[level] + column[level, node]
-                    feature = value[level]
+                    c, stay = offset[level] + column[level, node], 1.0
                     if log_stay[level] < 0.0:
-                        feature *= np.exp(log_stay[level])
+                        stay = np.exp(log_stay[level])
+                    if level == 0:
+                        scores[i, n_outputs] += stay * stay / nodes.root.size
                     for k in range(n_outputs):
-                        scores[i, k] += feature * W[c, k]
-                stay = np.exp(2.0 * log_stay[0]) if log_stay[0] < 0.0 else 1.0
-                scores[i, n_outputs] += stay / nodes.root.size
+                        scores[i, k] += value[level] * stay * W[c, k]

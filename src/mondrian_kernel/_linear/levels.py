@@ -22,7 +22,7 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.levels import Levels, sparse_rows
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 _FIELDS = (
     *("sample_weight", "centre", "n_jobs"),
@@ -62,7 +62,7 @@ class LevelOperator(Operator):
         leaf: IntArray,
         levels: Levels,
         sample_weight: FloatArray,
-        rows: FloatArray | None = None,
+        rows: RowArray | None = None,
         *,
         centre: bool = True,
         n_jobs: int | None = None,

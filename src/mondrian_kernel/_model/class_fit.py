@@ -68,6 +68,7 @@ def fit_classes(
     Y = encode(labels, n_classes, "log_loss")
     folds = draw_folds(labels.size, seed)
     centred = Y - np.average(Y, axis=0, weights=s)
+    metric = metric.centred(rows)
     metric, factors = choose_metric(rows, centred, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)

@@ -16,7 +16,7 @@ from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 if TYPE_CHECKING:
     from mondrian_kernel._model.packed import PackedModel
@@ -41,7 +41,7 @@ class TrainingRows:
     leaf: IntArray
     Y: FloatArray
     weight: FloatArray
-    X: FloatArray | None = None
+    X: RowArray | None = None
 
     def check(self, trees: Trees, n_outputs: int) -> None:
         """Raise ValueError unless these can be rows of ``trees``."""
@@ -76,6 +76,10 @@ class Basis:
     link: FloatArray | None
     spread: Spread | None
     calibration: FloatArray | None
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows as the trees of a stream see them, whose boxes have double precision."""
+        return self.columns(X).astype(np.float64, copy=False)
 
     def check(self, model: FittedModel) -> None:
         """Raise ValueError unless these can be parts of the model."""
@@ -171,7 +175,7 @@ class FittedModel:
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
         """Scores of rows as they come, f(x), (n, K)."""
-        rows = self.columns(X)
+        rows = self._seen(X)
         out = self._sums_over_cells(rows, self.cell_weights, n_jobs)[:, :-1] + self.intercept
         return out if self.trend is None else out + self.trend(rows)
 
@@ -179,12 +183,16 @@ class FittedModel:
         """Scores of rows, and the scale of their errors, (n, K) each."""
         spread, K = self.spread, self.n_outputs
         assert spread is not None
-        rows, both = self.columns(X), np.hstack([self.cell_weights, spread.cell_weights])
+        rows, both = self._seen(X), np.hstack([self.cell_weights, spread.cell_weights])
         found = self._sums_over_cells(rows, both, n_jobs)
         scores = found[:, :K] + self.intercept
         if self.trend is not None:
             scores += self.trend(rows)
         return scores, spread.scale(found[:, K:-1], found[:, -1], scores, rows)
+
+    def _seen(self, X: FloatArray) -> NDArray[Any]:
+        """Rows as the trees see them, in the precision of their boxes."""
+        return self.columns(X).astype(self.trees.lower.dtype, copy=False)
 
     def _sums_over_cells(self, rows: FloatArray, W: FloatArray, n_jobs: int | None) -> FloatArray:
         """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""
@@ -216,7 +224,7 @@ class FittedModel:
 
     def features(self, X: FloatArray, n_jobs: int | None) -> sparse.csr_matrix:
         """Sparse features Φ of rows as they come, (n, F)."""
-        node, log_stay = self.trees.walk_through(self.columns(X), self.levels.lifetimes, n_jobs)
+        node, log_stay = self.trees.walk_through(self._seen(X), self.levels.lifetimes, n_jobs)
         return self.levels.features(node, log_stay)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -130,6 +130,7 @@ def fit_kernel(
     std = np.where(std > 0, std, 1.0)
     standard = (Y - mean) / std
     folds = draw_folds(rows.shape[0], seed)
+    metric = metric.centred(rows)
     metric, factors = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
     stages.done("relevances compared")
     T = metric.columns(rows)

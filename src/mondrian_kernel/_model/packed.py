@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 _FOLLOWS = ("trees", "levels", "rows")
 
@@ -52,7 +52,7 @@ class PackedModel:
     loc: FloatArray
     time: FloatArray
     leaf: IntArray
-    X: FloatArray
+    X: RowArray
     Y: FloatArray
     weight: FloatArray
     level_lifetimes: FloatArray
@@ -62,7 +62,7 @@ class PackedModel:
     @property
     def n_bytes(self) -> int:
         """Bytes of the arrays of the nodes, once they are unpacked."""
-        each = 16 * self.X.shape[1] + 44 + 4 * self.level_lifetimes.size
+        each = 2 * self.X.itemsize * self.X.shape[1] + 44 + 4 * self.level_lifetimes.size
         return int(self.dim.size * each)
 
     def unpacked(self) -> FittedModel:
@@ -125,7 +125,7 @@ class PackedModel:
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return the ends of the boxes of the nodes, and the numbers of their rows."""
         n, n_columns = self.dim.size, self.X.shape[1]
-        lower, upper = np.empty((n, n_columns)), np.empty((n, n_columns))
+        lower, upper = (np.empty((n, n_columns), self.X.dtype) for _ in range(2))
         count = np.zeros(n, np.int32)
         for own in leaf.T:
             order = np.argsort(own, kind="stable")

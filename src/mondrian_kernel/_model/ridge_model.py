@@ -26,7 +26,7 @@ from mondrian_kernel._model.spread import (
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 
 def fitted_operator(
@@ -35,7 +35,7 @@ def fitted_operator(
     rows: TrainingRows,
     n_jobs: int | None,
     *,
-    points: FloatArray | None = None,
+    points: RowArray | None = None,
     centre: bool = True,
     weighted: bool = True,
 ) -> Operator:

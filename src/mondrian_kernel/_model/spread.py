@@ -26,7 +26,7 @@ from mondrian_kernel._settings import (
     SPREAD_UNKNOWN,
 )
 from mondrian_kernel._trees.levels import Levels
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, RowArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +261,7 @@ def fit_spread(
     all_weights: FloatArray,
     seed: int,
     predictions: FloatArray | None = None,
-    points: FloatArray | None = None,
+    points: RowArray | None = None,
     known: float = 1.0,
 ) -> Spread:
     """Learn the spread of errors.
@@ -289,8 +289,7 @@ def fit_spread(
     """
     if predictions is None:
         predictions = np.zeros_like(errors)
-    if points is None:
-        points = np.empty((errors.shape[0], 0))
+    points = np.empty((errors.shape[0], 0)) if points is None else points.astype(np.float64)
     weight = operator.sample_weight
     scale = fit_error_scale(operator, levels, errors, predictions, points, seed)
     centre = np.average(Y, axis=0, weights=all_weights)

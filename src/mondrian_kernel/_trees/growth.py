@@ -101,7 +101,7 @@ class Growth:
         tree = np.repeat(np.arange(self.n_trees, dtype=np.int32), sizes)
         parent, left, right, dim, count = (np.empty(n, np.int32) for _ in range(5))
         loc, time = np.empty(n), np.empty(n)
-        lower, upper = np.empty((n, n_dims)), np.empty((n, n_dims))
+        lower, upper = (np.empty((n, n_dims), self._X.dtype) for _ in range(2))
         leaf = np.empty((n_rows, self.n_trees), np.int32)
         nodes = NodeTable(root, tree, parent, left, right, dim, loc, time, lower, upper, count)
 

@@ -107,8 +107,9 @@ class OnlineTrees:
             np.bincount(trees.tree[is_top], minlength=trees.n_trees)
             for is_top in trees.top_nodes(column)
         ]
+        boxes = {name: getattr(trees, name).astype(np.float64) for name in ("lower", "upper")}
         table = OnlineTable(
-            *trees.nodes,
+            *trees.nodes._replace(**boxes),
             column,
             np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
             np.full(n_nodes, trees.lifetime) if stop is None else stop,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel._kernels.tables import STEP, NodeTable
 from mondrian_kernel._trees.threads import in_threads
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 _arrays = attrgetter(*NodeTable._fields)
 
@@ -49,8 +49,8 @@ class Trees:
     One table holds the nodes of all trees. A node belongs to ``tree`` and is cut at ``time`` (inf:
     not by ``lifetime``) along the column ``dim`` at ``loc``; rows with ``x[dim] <= loc`` go left.
     ``lower`` and ``upper`` bound the rows of the node tightly, ``count`` is their number. The
-    index -1 means none. Arrays over nodes are int32 or float64; see :meth:`check` for all that
-    holds.
+    index -1 means none. Arrays over nodes are int32 or float64, and boxes float32 where rows are;
+    see :meth:`check` for all that holds.
     """
 
     lifetime: float
@@ -62,8 +62,8 @@ class Trees:
     dim: IntArray
     loc: FloatArray
     time: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    lower: RowArray
+    upper: RowArray
     count: IntArray
 
     @property
@@ -199,11 +199,12 @@ class Trees:
         for name, array in self.nodes._asdict().items():
             real = name in ("loc", "time", "lower", "upper")
             is_box = name in ("lower", "upper")
-            dtype = np.float64 if real else np.int32
-            fits = isinstance(array, np.ndarray) and array.dtype == dtype
+            types = (np.float64, np.float32)[: 1 + is_box] if real else (np.int32,)
+            fits = isinstance(array, np.ndarray) and array.dtype in types
             fits = fits and array.ndim == 1 + is_box and (name == "root" or array.shape[:1] == n)
             _require(fits, f"an array {name} of another type or shape")
-        _require(self.lower.shape == self.upper.shape, "an array upper of another shape")
+        alike = self.lower.shape == self.upper.shape and self.lower.dtype == self.upper.dtype
+        _require(alike, "an array upper of another type or shape")
 
     def _check_boxes(self) -> None:
         lower, upper = self.lower, self.upper
@@ -224,7 +225,7 @@ class Trees:
         return n
 
 
-def _is_finite(array: FloatArray) -> bool:
+def _is_finite(array: RowArray) -> bool:
     """Whether no entry is NaN or infinite; the extremes tell, without an array of truth values."""
     return bool(np.isfinite(array.min(initial=0.0)) and np.isfinite(array.max(initial=0.0)))
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._model.columns import Columns
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, RowArray
 from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.partition import Level, MondrianPartition
 from mondrian_kernel.plotting.display import BLACK, BLUE, RED, YELLOW, Display, legend_beside
@@ -297,8 +297,10 @@ def tree_partition(
     return MondrianPartition.from_levels(lifetime, levels)
 
 
-def _inputs(columns: Columns, T: FloatArray) -> FloatArray:
+def _inputs(columns: Columns, T: RowArray) -> FloatArray:
     """Return the values of the input columns that the trees see as ``T``, (n, D)."""
+    if columns.centre is not None:
+        T = T + columns.centre / columns.scale
     X: FloatArray = T * columns.scale
     for d in np.flatnonzero(columns.bend):
         knots, t = columns.knots[:, d], T[:, d]
