@@ -93,11 +93,11 @@ class Columns:
         for values in (self.knots, self.ranks):
             if not np.isfinite(values).all() or (np.diff(values, axis=0) < 0).any():
                 raise ValueError("knots or ranks are not finite, or decrease.")
-        if self.centre is not None:
-            if self.centre.shape != (n_columns,) or not np.isfinite(self.centre).all():
-                raise ValueError("centre is not one number for each column.")
-        for array in (self.scale, self.relevance, self.bend, self.knots, self.ranks, self.centre):
-            if array is not None and array.dtype != np.float64:
+        centre = np.zeros(n_columns) if self.centre is None else self.centre
+        if centre.shape != (n_columns,) or not np.isfinite(centre).all():
+            raise ValueError("centre is not one number for each column.")
+        for array in (self.scale, self.relevance, self.bend, self.knots, self.ranks, centre):
+            if array.dtype != np.float64:
                 raise ValueError("An array of the columns is not of type float64.")
 
 
