@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._kernels.tables import Clocks, GrowingTrees, NodeTable
-from mondrian_kernel._settings import GROWTH_STEP, SPARE_NODES
+from mondrian_kernel._settings import GROWTH_STEP, GROWTH_TREES, SPARE_NODES
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -32,10 +32,10 @@ class Growth:
         self.lifetime = 0.0
         box = np.concatenate([X.min(axis=0), X.max(axis=0)])
 
-        def run(begin: int, end: int) -> Block:
-            return Block.plant(seed, begin, end - begin, X.shape[0], box)
-
-        self._blocks: list[Block] = in_threads(run, n_trees, n_jobs)
+        self._blocks = [
+            Block.plant(seed, first, min(GROWTH_TREES, n_trees - first), X.shape[0], box)
+            for first in range(0, n_trees, GROWTH_TREES)
+        ]
 
     @property
     def cut_times(self) -> FloatArray:

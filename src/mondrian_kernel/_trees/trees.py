@@ -100,12 +100,11 @@ class Trees:
 
     def steps(self, lifetime: float) -> NDArray[np.void]:
         """Return the ``STEP`` records of walks down the trees as they are at a lifetime."""
-        is_cut = (self.time <= lifetime) & np.isfinite(self.time)
-        own = np.arange(self.time.size)
         steps = np.empty(self.time.size, STEP)
-        steps["loc"], steps["dim"] = self.loc, np.where(is_cut, self.dim, 0)
-        steps["left"] = np.where(is_cut, self.left, own)
-        steps["right"] = np.where(is_cut, self.right, own)
+        for name in ("loc", "left", "right", "dim"):
+            steps[name] = getattr(self, name)
+        end = np.flatnonzero(~(self.time <= lifetime) | (self.left < 0))
+        steps["left"][end], steps["right"][end], steps["dim"][end] = end, end, 0
         return steps
 
     def top_nodes(self, column: IntArray) -> NDArray[np.bool_]:
