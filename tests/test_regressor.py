@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import tracemalloc
 import warnings
 from types import SimpleNamespace
 
@@ -25,8 +26,10 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import mondrian_kernel._model.ridge_model
 import mondrian_kernel._path.choose
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel._model.kernel_fit import fit_bytes
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
+from mondrian_kernel._trees import checks
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 
@@ -877,3 +880,23 @@ def test_attributes(auto):
         assert isinstance(getattr(auto, name), float)
     by_hand = auto.features_.transform(NEW / auto.scale_) @ auto.cell_weights_ + auto.intercept_
     assert_allclose(by_hand, auto.predict(NEW))
+
+
+def test_too_little_memory_is_said_before_the_work(monkeypatch):
+    monkeypatch.setattr(checks, "machine_memory", lambda: 1e5)
+    model = MondrianKernelRegressor(random_state=0)
+    with pytest.raises(MemoryError, match=r"50 rows takes about 0\.\d+ GB .* there are 0\.0001 GB"):
+        model.fit(X, y)
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_the_expected_memory_of_a_fit_is_about_what_it_takes():
+    """What is learnt before the trees takes up to 0.1 GB more, whatever the rows."""
+    X = np.random.default_rng(0).normal(size=(20_000, 5))
+    tracemalloc.start()
+    model = MondrianKernelRegressor(n_estimators=50, random_state=0).fit(X, np.sin(X[:, 0]))
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    cells = model.model_.levels.per_tree[-1].mean()
+    expected = fit_bytes(20_000, 5, 50, cells)
+    assert 0.6 * expected < used < 1.2 * expected + 1e8

@@ -28,6 +28,10 @@ from mondrian_kernel._model.trend import fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
     COLUMN_MANY_ROWS,
+    FIT_COLUMN_BYTES,
+    FIT_NODE_BYTES,
+    FIT_ROW_BYTES,
+    FIT_TREE_BYTES,
     LEVEL_BYTES,
     LEVEL_CELLS,
     LEVEL_CELLS_LARGE,
@@ -49,7 +53,7 @@ from mondrian_kernel._settings import (
     PILOT_TREES,
     SINGLE_BITS,
 )
-from mondrian_kernel._trees.checks import check_budget, check_ranges
+from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._trees.threads import few_blas_threads
@@ -293,14 +297,13 @@ def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
     return np.asarray(by_fold @ signs)
 
 
-def plan_trees(
-    rows: FloatArray, seed: int, n_estimators: int | str, max_cells: int | None
-) -> tuple[FloatArray, int]:
-    """Return the lifetimes of the levels, and the number of trees.
+def plan_sizes(
+    n_rows: int, n_columns: int, n_estimators: int | str, max_cells: int | None
+) -> tuple[int, float]:
+    """Return the number of trees, and the cells of a tree at the last lifetime.
 
-    The last lifetime is that at which trees have a quarter as many cells as rows, within bounds.
+    Raises MemoryError if the machine cannot hold them.
     """
-    n_rows, n_columns = rows.shape
     n_trees = n_estimators
     if isinstance(n_trees, str):
         n_trees = int(np.clip(LEVEL_PAIRS / n_rows, *MODEL_TREES))
@@ -308,9 +311,28 @@ def plan_trees(
     check_budget(max_cells, n_trees)
     most = max(LEVEL_CELLS, LEVEL_CELLS_LARGE * n_rows)
     cells = min(LEVEL_CELLS_SHARE * n_rows, most)
-    cells = min(cells, LEVEL_BYTES / (2 * n_trees * (16 * n_columns + 44)))
+    cells = min(cells, LEVEL_BYTES / (2 * n_trees * (8 * n_columns + 44)))
     if max_cells is not None:
         cells = min(cells, max_cells / n_trees)
+    check_memory(n_rows, fit_bytes(n_rows, n_columns, n_trees, cells))
+    return n_trees, cells
+
+
+def fit_bytes(n_rows: int, n_columns: int, n_trees: int, n_cells: float) -> float:
+    """Return about how much memory a fit takes, with ``n_cells`` cells a tree."""
+    node, column = FIT_NODE_BYTES
+    rows = n_rows * (FIT_ROW_BYTES + FIT_COLUMN_BYTES * n_columns + FIT_TREE_BYTES * n_trees)
+    return rows + 2 * n_cells * n_trees * (node + column * n_columns)
+
+
+def plan_trees(
+    rows: FloatArray, seed: int, n_estimators: int | str, max_cells: int | None
+) -> tuple[FloatArray, int]:
+    """Return the lifetimes of the levels, and the number of trees.
+
+    The last lifetime is that at which trees have a quarter as many cells as rows, within bounds.
+    """
+    n_trees, cells = plan_sizes(rows.shape[0], rows.shape[1], n_estimators, max_cells)
     growth = Growth(rows, PILOT_TREES, seed, 1)
     budget = max(int(cells * PILOT_TREES), PILOT_TREES + 1)
     longest = growth.advance_within(np.finfo(float).max, budget)

@@ -345,13 +345,15 @@ class _Ridge:
                 self.square[fold] += s @ y**2
                 k *= np.sqrt(s)[:, None]
                 blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
-        self._system = cache(self._make_system)
+        self._systems: dict[int, tuple[FloatArray, ...]] = {}
 
-    def _make_system(self, fold: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _system(self, fold: int) -> tuple[FloatArray, ...]:
         """Return the centred sums of features without a fold (-1: of all rows), and the means.
 
         Of the first, which is symmetric, only the upper triangle is set.
         """
+        if fold in self._systems:
+            return self._systems[fold]
         parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
         total = self.total[parts].sum()
         mean_y, mean_k = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
@@ -362,15 +364,22 @@ class _Ridge:
         gram = blas.dsyr(-total, mean_k, a=gram, overwrite_a=1)
         A, _ = lapack.dsygst(gram, self.L.T, overwrite_a=1)  # L⁻¹ gram L⁻ᵀ
         b = linalg.solve_triangular(self.L, cross, lower=True, check_finite=False)
-        return A, b, mean_k, mean_y
+        self._systems[fold] = A, b, mean_k, mean_y
+        return self._systems[fold]
 
     def trend(self, alpha: float, fold: int = -1) -> Trend:
-        """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
+        """Return the trend at a penalty, fitted without a fold (-1: to all rows).
+
+        A penalty that is lost in rounding errors is raised until it is not.
+        """
         A, b, mean_k, mean_y = self._system(fold)
-        A = A.copy(order="F")
-        A.flat[:: A.shape[0] + 1] += alpha
-        factor = linalg.cho_factor(A, overwrite_a=True, check_finite=False)
-        w = linalg.cho_solve(factor, b, check_finite=False)
+        for penalty in alpha * 10.0 ** np.arange(20):
+            system = A.copy(order="F")
+            system.flat[:: A.shape[0] + 1] += penalty
+            factor, failed = lapack.dpotrf(system, clean=0, overwrite_a=1)
+            if not failed:
+                break
+        w = linalg.cho_solve((factor, False), b, check_finite=False)
         c = linalg.solve_triangular(self.L, w, lower=True, trans=1, check_finite=False)
         return replace(self.kernel, coef=c, intercept=mean_y - mean_k @ c)
 

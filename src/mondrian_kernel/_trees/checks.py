@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -156,6 +158,26 @@ def check_budget(max_cells: int | None, n_estimators: int | str) -> None:
             f"max_cells={max_cells} is less than n_estimators={n_estimators}, but every tree has "
             "at least one cell. Raise max_cells or lower n_estimators."
         )
+
+
+def check_memory(n_rows: int, n_bytes: float) -> None:
+    """Raise MemoryError if a fit to so many rows takes more memory than the machine has."""
+    if n_bytes > (most := machine_memory()):
+        raise MemoryError(
+            f"A fit to {n_rows} rows takes about {n_bytes / 1e9:.3g} GB of memory, but there are "
+            f"{most / 1e9:.3g} GB. Lower n_estimators or max_cells, or fit to fewer of the rows."
+        )
+
+
+def machine_memory() -> float:
+    """Return the bytes of memory of this machine or container, infinity where nobody knows."""
+    try:
+        most = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return np.inf
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return min(most, float(text)) if text.isdigit() else most
 
 
 def draw_seed(random_state: Any) -> int:

@@ -75,7 +75,7 @@ def _sentence(error: BaseException) -> str:
         extra = "plot" if error.name == "matplotlib" else "cli"
         return f"{error.name} is missing: pip install 'mondrian-kernel[{extra}]'."
     if isinstance(error, MemoryError):
-        return "There is not enough memory; lower --trees."
+        return str(error) or "There is not enough memory; lower --trees."
     message = " ".join(str(error).split())
     if isinstance(error, ValueError):
         return message
