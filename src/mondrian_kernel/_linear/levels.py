@@ -86,7 +86,9 @@ class LevelOperator(Operator):
             ]
         )
         small = per_tree.max() <= np.iinfo(np.uint16).max
-        self._cells: NDArray[Any] = np.empty((trees.n_trees, leaf.shape[0]), np.uint16 if small else np.int32)
+        self._cells: NDArray[Any] = np.empty(
+            (trees.n_trees, leaf.shape[0]), np.uint16 if small else np.int32
+        )
         for own, leaves, first in zip(self._cells, leaf.T, self._first[:-1], strict=True):
             own[:] = finest[leaves] - first
 
