@@ -209,7 +209,7 @@ class MondrianEstimator(TableInput):
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         """Return the stream that takes the next batch."""
         if hasattr(self, "_model"):
-            return self._stream or self._stream_after_fit()
+            return self._stream or self._continued(in_space_of_trees(self._fitted()))
         return Stream.begin(
             [self._blank_learner(n_outputs, half_life) for half_life in self._half_lives()],
             n_columns,
@@ -219,9 +219,6 @@ class MondrianEstimator(TableInput):
             self._relevance_rule(),
             draw_seed(self.random_state),
         )
-
-    def _stream_after_fit(self) -> Stream:
-        return self._continued(in_space_of_trees(self._fitted()))
 
     def _continued(self, model: FittedModel) -> Stream:
         """Return a stream that goes on from a record in the space of its trees."""

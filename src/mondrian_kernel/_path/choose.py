@@ -62,13 +62,14 @@ def choose(
 ) -> Choice:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    ``evaluate`` returns the path at given lifetimes and alphas, where None leaves them to it. It is
-    not called where neither is "auto".
+    Numbers are taken as they are; any text asks for a choice. ``evaluate`` returns the path at
+    given lifetimes and alphas, where None leaves them to it. It is not called for two numbers.
     """
-    if lifetime != "auto" and alpha != "auto":
+    lifetimes = None if isinstance(lifetime, str) else np.array([float(lifetime)])
+    alphas = None if isinstance(alpha, str) else np.array([float(alpha)])
+    if lifetimes is not None and alphas is not None:
         return float(lifetime), float(alpha), None
-    lifetimes = None if lifetime == "auto" else np.array([float(lifetime)])
-    path = evaluate(lifetimes, None if alpha == "auto" else np.array([float(alpha)]))
+    path = evaluate(lifetimes, alphas)
     return path.best_lifetime if lifetimes is None else float(lifetime), path.best_alpha, path
 
 

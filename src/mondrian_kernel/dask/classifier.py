@@ -28,8 +28,7 @@ from mondrian_kernel._linear.losses import (
 from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.choose import choose_loss_width
-from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
@@ -186,9 +185,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert weighed is not None
         return Encoded(classes, weighed / weight, self.loss)
 
-    def _choose(
-        self, blocks: Blocks, target: Encoded, seed: int
-    ) -> tuple[float, float, LifetimePath | None]:
+    def _choose(self, blocks: Blocks, target: Encoded, seed: int) -> Choice:
         if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
             return float(self.lifetime), float(self.alpha), None
         some = np.arange(blocks.n_rows)
@@ -206,7 +203,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
             self.loss,
             weight,
             seed,
-            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
+            lifetime=self.lifetime,
             alpha=self.alpha,
             n_estimators=self.n_estimators,
             n_jobs=self.n_jobs,
