@@ -200,14 +200,9 @@ class Factor:
 
     def squares(self, V: FloatArray) -> FloatArray:
         """Squared norms of the columns of L⁻¹V."""
-        Z = self.whitened(V)
+        Z = linalg.solve_triangular(self.L, V, lower=True, check_finite=False)
         squares: FloatArray = np.einsum("ij,ij->j", Z, Z)
         return squares
-
-    def whitened(self, V: FloatArray) -> FloatArray:
-        """Return L⁻¹V."""
-        Z: FloatArray = linalg.solve_triangular(self.L, V, lower=True, check_finite=False)
-        return Z
 
 
 def dense_cost(n_rows: int, n_cells: int) -> float:
