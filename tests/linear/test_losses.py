@@ -65,16 +65,6 @@ def test_values_by_definition():
     assert_allclose(losses.value("squared", Y, F), ((F - Y) ** 2).sum(axis=1))
 
 
-def test_objective_adds_the_penalty_to_the_weighted_sum():
-    F, Y = scores_and_targets("log_loss", 2)
-    W, s = np.arange(6.0)[:, None], np.arange(12.0)
-    expected = s @ np.log1p(np.exp(-Y[:, 0] * F[:, 0])) + 0.3 * 55.0
-    assert losses.objective("log_loss", Y, F, W, 0.3, s) == pytest.approx(expected)
-    assert losses.objective("log_loss", Y, F, W, 0.3) == pytest.approx(
-        losses.objective("log_loss", Y, F, W, 0.3, np.ones(12))
-    )
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_extreme_scores_stay_finite(n_classes):
     _, Y = scores_and_targets("log_loss", n_classes)

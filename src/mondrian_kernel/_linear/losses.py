@@ -130,20 +130,6 @@ def smoothness(loss: str, n_outputs: int) -> float:
     return 2.0 if loss == "squared" else 1.0
 
 
-def objective(
-    loss: str,
-    Y: FloatArray,
-    F: FloatArray,
-    W: FloatArray,
-    alpha: float,
-    sample_weight: FloatArray | None = None,
-) -> float:
-    r"""Objective :math:`\sum_i s_i \ell(y_i, f_i) + \alpha \lVert W \rVert^2`."""
-    losses = value(loss, Y, F)
-    total = losses.sum() if sample_weight is None else sample_weight @ losses
-    return float(total + alpha * np.vdot(W, W))
-
-
 def probabilities(F: FloatArray) -> FloatArray:
     """Class probabilities of the scores of a ``"log_loss"`` learner, (N, 2) or (N, K)."""
     if F.shape[1] == 1:
