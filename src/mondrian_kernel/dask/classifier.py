@@ -30,11 +30,12 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.dask.base import BlockEstimator, block_docs, docs_of, not_on_dask
+from mondrian_kernel.dask.base import BlockEstimator, docs_of, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
 from mondrian_kernel.dask.inputs import is_collection
@@ -71,7 +72,7 @@ def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
     return True
 
 
-@block_docs
+@shared_docs
 class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     r"""Classification with the Mondrian kernel on rows in the blocks of a dask collection.
 

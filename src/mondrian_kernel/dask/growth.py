@@ -13,7 +13,6 @@ from mondrian_kernel._kernels.tables import Clocks
 from mondrian_kernel._settings import ROUND_NUMBERS, ROUND_ROWS_LEAST, ROUND_STEP
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
-from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, compute, delayed_call, joined, persist
@@ -199,13 +198,6 @@ class BlockGrowth(Growth):
             count=count.astype(np.int32),
         )
         return frozen, np.empty((0, self.n_trees), np.int32)
-
-
-def grow_on_blocks(
-    blocks: Blocks, lifetime: float, n_trees: int, seed: int, max_cells: int | None
-) -> Trees:
-    """Grow trees to a lifetime, or to the bound on cells."""
-    return run_growth(BlockGrowth(blocks, n_trees, seed), lifetime, max_cells)[0]
 
 
 def cells_on_blocks(blocks: Blocks, lifetime: float, seed: int, n_trees: int) -> int:

@@ -14,12 +14,12 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._path.choose import Choice, sample_rows
 from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (
     BlockEstimator,
-    block_docs,
     docs_of,
     map_rows,
     not_on_dask,
@@ -100,7 +100,7 @@ class _Std(NamedTuple):
         )
 
 
-@block_docs
+@shared_docs
 class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
     r"""Ridge regression with the Mondrian kernel on rows in the blocks of a dask collection.
 
