@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, LEARN_BLOCK_ROWS
 from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
 from mondrian_kernel.app.table_model import (
@@ -20,7 +20,6 @@ from mondrian_kernel.app.table_model import (
     Training,
     fit_table,
     guess_task,
-    learn_further,
     load_table_model,
     read_targets,
     rows_to_learn,
@@ -70,7 +69,10 @@ def update(args: Namespace, console: Console) -> None:
             table.fail(row, model.target, f"is {str(y[row])!r}, a class the model does not know")
     console.progress.stage("learning")
     try:
-        learn_further(model.estimator, X, y, console.progress)
+        for begin in range(0, len(y), LEARN_BLOCK_ROWS):
+            end = min(begin + LEARN_BLOCK_ROWS, len(y))
+            model.estimator.partial_fit(X[begin:end], y[begin:end])
+            console.progress(end, len(y))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {output} is as it was.") from None
     model = dataclasses.replace(model, n_rows=model.n_rows + len(y))

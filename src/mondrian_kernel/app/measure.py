@@ -27,7 +27,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
-from mondrian_kernel.plotting.interval import coverage_by_fifth
+from mondrian_kernel.plotting.interval import coverage_by_fifth, is_inside
 
 _FALL, _GROWTH = "fall of R²", "growth of the log loss"
 
@@ -254,9 +254,8 @@ def predict_blocks(
 
 def coverage_of(interval: FloatArray, y: FloatArray) -> dict[str, float]:
     """Return the share of targets inside their intervals, and the mean width of the intervals."""
-    inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
     return {
-        "coverage": float(inside.mean()),
+        "coverage": float(is_inside(y, interval).mean()),
         "interval_width": float(np.mean(interval[:, 1] - interval[:, 0])),
     }
 
