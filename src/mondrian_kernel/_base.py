@@ -304,25 +304,27 @@ class MondrianEstimator(TableInput):
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together; they check themselves."""
-        if not isinstance(self._stream, Stream | ExactStream | None):
-            raise ValueError("The stream is none.")
-        if not isinstance(self._fixed, Basis | None):
-            raise ValueError("What stays of a fit is none.")
+        kinds: dict[str, Any] = {
+            "_stream": Stream | ExactStream | None,
+            "_fixed": Basis | None,
+            "path_": LifetimePath | None,
+            "_notes": FitNotes | None,
+        }
+        for name, kind in kinds.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind):
+                raise ValueError(f"{name} is a value of type {type(part).__name__}.")
         if not isinstance(self._model, FittedModel) and self._stream is None:
             raise ValueError("There is no fitted model.")
         model = self._fitted()
         if self._fixed is not None:
             self._fixed.check(model)
-        if not isinstance(self.path_, LifetimePath | None):
-            raise ValueError("The path is none.")
         encoder, n_dims = self._encoder, model.trees.n_dims
         if isinstance(encoder, TableEncoder) and encoder.is_number_.size == n_dims:
             n_dims = encoder.n_features_in_
         elif encoder is not None:
             raise ValueError("The encoder is that of another model.")
         check_columns(self, n_dims)
-        if not isinstance(self._notes, FitNotes | None):
-            raise ValueError("The notes on the fit are none.")
         if self._notes is not None:
             self._notes.check(model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)

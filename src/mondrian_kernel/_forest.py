@@ -120,7 +120,7 @@ class MondrianForest(ExplainableEstimator):
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
         if not isinstance(self._shared, MondrianFeatures | None):
-            raise ValueError("The shared features are none.")
+            raise ValueError("_shared holds no features.")
         if self._stream is None and self._fitted().sums is None:
             raise ValueError("The sums of the leaves are missing.")
 

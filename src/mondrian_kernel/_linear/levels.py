@@ -257,11 +257,15 @@ class LevelOperator(Operator):
 
 def cells_above(trees: Trees, levels: Levels) -> IntArray:
     """Return the cell of each level in which each cell of the last level lies, (L, C)."""
-    finest = levels.column[-1]
-    top = np.flatnonzero(trees.top_nodes(finest))
+    return np.ascontiguousarray(levels.column[:, cell_nodes(trees, levels.column[-1])])
+
+
+def cell_nodes(trees: Trees, column: IntArray) -> NDArray[np.int64]:
+    """Return the node of each cell, (C,); ``column`` is the cell of each node at a lifetime."""
+    top = np.flatnonzero(trees.top_nodes(column))
     node = np.empty(top.size, np.int64)
-    node[finest[top]] = top
-    return np.ascontiguousarray(levels.column[:, node])
+    node[column[top]] = top
+    return node
 
 
 def is_in_order(group: IntArray) -> bool:

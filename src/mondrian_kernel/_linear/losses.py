@@ -200,24 +200,24 @@ def announced_classes(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes of a stream and each row's class number.
 
-    ``classes`` are those told on this call, ``known`` those told before; one of them may be None.
+    ``classes`` are those given to this call, ``known`` those of earlier calls; one may be None.
     """
     if classes is not None and (known is None or not np.array_equal(classes, known)):
-        told = np.unique(label_array(classes))
-        check_classification_targets(told)
-        if told.size < 2:
+        given = np.unique(label_array(classes))
+        check_classification_targets(given)
+        if given.size < 2:
             raise ValueError(f"classes={classes!r} are fewer than two: it takes two to classify.")
-        if known is not None and not np.array_equal(told, known):
+        if known is not None and not np.array_equal(given, known):
             raise ValueError(
-                f"classes={told.tolist()} is not the same as on the last call to partial_fit, or "
+                f"classes={given.tolist()} is not the same as on the last call to partial_fit, or "
                 f"as of the fit before it: {known.tolist()}."
             )
-        known = told
+        known = given
     if known is None:
         raise ValueError(
             "classes must be passed on the first call to partial_fit: all that will ever come."
         )
-    return known, class_numbers(known, y, "told on the first call")
+    return known, class_numbers(known, y, "given to the first call")
 
 
 def class_numbers(classes: NDArray[Any], y: NDArray[Any], which: str) -> NDArray[np.intp]:

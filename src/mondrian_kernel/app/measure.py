@@ -59,7 +59,7 @@ class Measured:
     computed when it is asked for, once.
 
     Test rows of a class that was not fitted are left out; ``n_unknown`` counts them, and ``rows``
-    are the numbers of the others. ``estimator`` becomes a function of rows of numbers.
+    are the numbers of the others. ``estimator`` is a copy of the model that takes encoded rows.
     ``column_of`` is the index of the column that each number comes from, and ``categories`` has
     None for a column of numbers. ``saved`` is the model whose importances are shown, by default
     the same.

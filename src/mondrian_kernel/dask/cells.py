@@ -18,6 +18,7 @@ from scipy import linalg, sparse
 
 from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.lanczos import krylov
+from mondrian_kernel._linear.levels import cell_nodes
 from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
 from mondrian_kernel._linear.ridge import CellVariance
 from mondrian_kernel._settings import SUM_PANEL_NUMBERS
@@ -53,9 +54,7 @@ class CellBlocks:
     ) -> None:
         column, self.cells_per_tree = levels.column[-1], levels.per_tree[-1]
         self.n_cells, self.n_trees = int(self.cells_per_tree.sum()), trees.n_trees
-        top = np.flatnonzero(trees.top_nodes(column))
-        self.node = np.empty(self.n_cells, np.int64)
-        self.node[column[top]] = top
+        self.node = cell_nodes(trees, column)
         cuts = Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
         self._blocks, self._finder = blocks, send(_Finder(cuts, column, encode))
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)

@@ -56,15 +56,16 @@ class Places(NamedTuple):
 class BlockGrowth(Growth):
     """M trees in growth on rows in blocks; the rows never move.
 
-    In a round every open node of every tree is cut once. The cuts go to the blocks; each sorts its
-    rows into the new nodes and answers with their bounds and numbers. From the joint answer follow
-    the rings of all clocks up to the next cut of each node, those that miss the rows included.
-    There are as many rounds as the deepest tree has levels.
+    In a round every open node of every tree is cut once. The cuts go to the blocks. Each block
+    sorts its rows into the new nodes and answers with the bounds and the number of rows of each.
+    From the joint bounds the client draws the next cut of every node; draws that miss the bounds
+    are made and passed over, as in a local growth. There are as many rounds as the deepest tree has
+    levels.
 
-    Draws belong to nodes, and least, greatest and number do not depend on the order of rows: the
+    Every node has its own random numbers, and bounds do not depend on the order of rows. So the
     trees are, bit for bit, those of :class:`mondrian_kernel._trees.growth.Growth`, whatever the
-    blocks. (There a clock reads the range of one column at a time. Here that would take a pass over
-    the rows for every ring, and the bounds of all columns are needed in the end.)
+    blocks. (A local growth reads the range of one column at a time. Here that would take a pass
+    over the rows for each draw, and the bounds of all columns are needed in the end.)
 
     ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
     not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
@@ -170,7 +171,7 @@ class BlockGrowth(Growth):
         nodes = np.empty(trees.n_nodes, np.int32)
         sizes = preorder(left, right, time, self.n_trees, lifetime, nodes)
         nodes = nodes[: sizes.sum()]
-        # New numbers of nodes; -1, which is none, stays.
+        # New numbers of nodes. The number -1 means no node, also as an index.
         number = np.full(trees.n_nodes + 1, -1, np.int32)
         number[nodes] = np.arange(nodes.size, dtype=np.int32)
         links = trees.links[nodes]
