@@ -26,6 +26,7 @@ from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
+from mondrian_kernel._path.choose import Wanted
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import (
     HALF_LIVES,
@@ -176,6 +177,10 @@ class MondrianEstimator(TableInput):
         if self._penalised and not isinstance(self.alpha, str):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
         return with_weight(rows, targets, weight)
+
+    def _wanted(self) -> Wanted:
+        """Return what a choice of the width depends on."""
+        return Wanted(self.lifetime, self.alpha, self.n_estimators, self.n_jobs, self.verbose)
 
     def _learn_columns(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int

@@ -236,17 +236,7 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         first, weight = join_equal(rows, labels[:, None], weight)
         rows, labels = rows[first], labels[first]
         lifetime, alpha, path = choose_loss_width(
-            rows,
-            labels,
-            n_classes,
-            loss,
-            weight,
-            seed,
-            lifetime=self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            rows, labels, n_classes, loss, weight, seed, self._wanted()
         )
         n_trees = enough_trees(
             self.n_estimators,

@@ -12,9 +12,9 @@ from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._path.checks import (
     check_alphas,
     check_lifetimes,
-    check_options,
     check_targets,
     check_weights,
+    checked_options,
     class_rows,
     features_checker,
     held_out_rows,
@@ -33,6 +33,7 @@ from mondrian_kernel.features import MondrianFeatures
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
 
 
+@checked_options
 def lifetime_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -135,19 +136,6 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
-    check_options(
-        "lifetime_path",
-        features=features,
-        max_lifetime=max_lifetime,
-        n_lifetimes=n_lifetimes,
-        loss=loss,
-        criterion=criterion,
-        validation=validation,
-        solver=solver,
-        tol=tol,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
     end = None if max_lifetime is None else float(max_lifetime)
     grid = None if loss != "squared" and alphas is None else check_alphas(alphas)
     checker = features_checker(n_estimators, random_state, n_jobs)
@@ -200,6 +188,7 @@ def lifetime_path(
     )
 
 
+@checked_options
 def every_cut_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -271,15 +260,6 @@ def every_cut_path(
     >>> bool(np.all(np.diff(path.n_cells) == 1))
     True
     """
-    check_options(
-        "every_cut_path",
-        features=features,
-        max_lifetime=max_lifetime,
-        criterion=criterion,
-        validation=validation,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
     if max_lifetime is None and features is None:
         raise ValueError("every_cut_path needs max_lifetime, or features that are fitted.")
     if max_lifetime is not None and features is not None:

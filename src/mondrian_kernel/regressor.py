@@ -257,19 +257,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
     ) -> Choice:
         """Return a lifetime, a penalty, and the path on which they were chosen."""
-        return choose_width(
-            rows,
-            Y,
-            weight,
-            seed,
-            lifetime=self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            criterion="evidence" if self.lifetime == "average" else self.criterion,
-            solver=self.solver,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        criterion = "evidence" if self.lifetime == "average" else self.criterion
+        return choose_width(rows, Y, weight, seed, self._wanted(), criterion, self.solver)
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,16 +56,29 @@ from mondrian_kernel._typing import FloatArray
 Choice = tuple[float, float, LifetimePath | None]
 
 
+class Wanted(NamedTuple):
+    """What an estimator was asked for; any text as lifetime or alpha asks for a choice."""
+
+    lifetime: float | str
+    alpha: float | str
+    n_estimators: int | str
+    n_jobs: int | None
+    verbose: Verbose
+
+    def n_trees(self, most: int) -> int:
+        """Return the number of trees of a path, at most ``most``."""
+        return most if isinstance(self.n_estimators, str) else min(self.n_estimators, most)
+
+
 def choose(
-    lifetime: float | str,
-    alpha: float | str,
-    evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath],
+    wanted: Wanted, evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath]
 ) -> Choice:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    Numbers are taken as they are; any text asks for a choice. ``evaluate`` returns the path at
-    given lifetimes and alphas, where None leaves them to it. It is not called for two numbers.
+    ``evaluate`` returns the path at given lifetimes and alphas, where None leaves them to it. It is
+    not called where both are numbers.
     """
+    lifetime, alpha, *_ = wanted
     lifetimes = None if isinstance(lifetime, str) else np.array([float(lifetime)])
     alphas = None if isinstance(alpha, str) else np.array([float(alpha)])
     if lifetimes is not None and alphas is not None:
@@ -78,14 +92,9 @@ def choose_width(
     Y: FloatArray,
     weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int | str,
+    wanted: Wanted,
     criterion: str,
     solver: str,
-    n_jobs: int | None,
-    verbose: Verbose,
 ) -> Choice:
     """Choose for ridge regression.
 
@@ -98,10 +107,9 @@ def choose_width(
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         some = sample_rows(rows.shape[0], seed)
         few = rows[some], Y[some], None if weight is None else weight[some]
-        search = _RidgeSearch(*few, seed, n_estimators, criterion, solver, n_jobs, verbose)
-        return search.run(lifetimes, alphas)
+        return _RidgeSearch(*few, seed, wanted, criterion, solver).run(lifetimes, alphas)
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 class _RidgeSearch:
@@ -113,11 +121,9 @@ class _RidgeSearch:
         Y: FloatArray,
         weight: FloatArray | None,
         seed: int,
-        n_estimators: int | str,
+        wanted: Wanted,
         criterion: str,
         solver: str,
-        n_jobs: int | None,
-        verbose: Verbose,
     ) -> None:
         joined = join_copies(rows, Y, weight)
         self.exact = joined[0].shape[0] <= EXACT_ROWS
@@ -125,8 +131,9 @@ class _RidgeSearch:
             criterion = "holdout"
         if criterion != "holdout":  # a row is left out with its copies
             rows, Y, weight = joined
-        self.rows, self.Y, self.weight, self.seed, self.n_jobs = rows, Y, weight, seed, n_jobs
-        self.criterion, self.callback = criterion, listener(verbose)
+        self.rows, self.Y, self.weight, self.seed = rows, Y, weight, seed
+        self.n_jobs, self.callback = wanted.n_jobs, listener(wanted.verbose)
+        self.criterion = criterion
         by_factors = solver == "auto" and criterion != "holdout" and self.exact
         self.solver = "dense" if by_factors else solver
         order = np.random.default_rng(seed).permutation(rows.shape[0])
@@ -135,8 +142,7 @@ class _RidgeSearch:
             n_out = max(1, int(HELD_OUT_SHARE * order.size))
             self.fitted = order[n_out:] if order.size > 1 else order
             self.held_out = rows[order[:n_out]], Y[order[:n_out]]
-        most = EXACT_TREES if self.exact else CHOICE_TREES
-        self.n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
+        self.n_trees = wanted.n_trees(EXACT_TREES if self.exact else CHOICE_TREES)
 
     def run(self, lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         """Return the path that decides."""
@@ -231,15 +237,9 @@ def choose_loss_width(
     loss: str,
     sample_weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int | str,
-    n_jobs: int | None,
-    verbose: Verbose,
+    wanted: Wanted,
 ) -> Choice:
     """Choose for a classifier, on some rows and trees."""
-    some = LOSS_SAMPLE_TREES
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         return loss_path(
@@ -247,17 +247,17 @@ def choose_loss_width(
             labels,
             n_classes,
             loss,
-            n_estimators=some if isinstance(n_estimators, str) else min(n_estimators, some),
+            n_estimators=wanted.n_trees(LOSS_SAMPLE_TREES),
             max_rows=int(np.clip(LOSS_SAMPLE_TARGETS // n_classes, *LOSS_SAMPLE_ROWS)),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=sample_weight,
             seed=seed,
-            n_jobs=n_jobs,
-            callback=listener(verbose),
+            n_jobs=wanted.n_jobs,
+            callback=listener(wanted.verbose),
         )
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 def choose_forest_width(
@@ -265,13 +265,8 @@ def choose_forest_width(
     Y: FloatArray,
     sample_weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int,
+    wanted: Wanted,
     fit_intercept: bool,
-    n_jobs: int | None,
-    verbose: Verbose,
 ) -> Choice:
     """Choose for a forest, on some rows and trees."""
 
@@ -281,17 +276,17 @@ def choose_forest_width(
         return forest_path(
             rows[first[some]],
             Y[first[some]],
-            n_estimators=min(n_estimators, FOREST_SAMPLE_TREES),
+            n_estimators=wanted.n_trees(FOREST_SAMPLE_TREES),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=weight[some],
             fit_intercept=fit_intercept,
             seed=seed,
-            n_jobs=n_jobs,
-            callback=listener(verbose),
+            n_jobs=wanted.n_jobs,
+            callback=listener(wanted.verbose),
         )
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 def enough_trees(

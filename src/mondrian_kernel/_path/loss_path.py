@@ -16,7 +16,7 @@ from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.sgd import SgdState, inherit, parents
 from mondrian_kernel._path.checks import (
-    check_options,
+    checked_options,
     default_alphas,
     features_checker,
     held_out_rows,
@@ -213,6 +213,7 @@ def split(
     return fit, out if out.size else fit
 
 
+@checked_options
 def sgd_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -288,16 +289,6 @@ def sgd_path(
     >>> bool(np.mean(path.predict(X) == y) > 0.9)
     True
     """
-    check_options(
-        "sgd_path",
-        loss=loss,
-        alpha=alpha,
-        max_lifetime=max_lifetime,
-        n_lifetimes=n_lifetimes,
-        passes=passes,
-        validation=validation,
-        callback=callback,
-    )
     with naming("max_lifetime"):
         end = float(max_lifetime)
     checker = features_checker(n_estimators, random_state, n_jobs)

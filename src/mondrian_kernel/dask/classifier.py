@@ -197,18 +197,9 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert sample.Y is not None
         labels = target.labels(sample.Y)
         first, weight = join_equal(sample.X, labels[:, None], sample.weight * target.factor[labels])
+        n_classes, rows = target.classes.size, sample.X[first]
         return choose_loss_width(
-            sample.X[first],
-            labels[first],
-            target.classes.size,
-            self.loss,
-            weight,
-            seed,
-            lifetime=self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            rows, labels[first], n_classes, self.loss, weight, seed, self._wanted()
         )
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
