@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel._trees.trees import cut_sequence
-from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
@@ -291,21 +289,8 @@ def every_cut_path(
         if not complete:
             break
     n = min(run.done for run in runs) + 1
-
-    def table(values: Iterable[FloatArray]) -> FloatArray:
-        return np.stack([value[:n] for value in values], axis=1)
-
-    best, paper = (table(both) for both in zip(*(run.evidences for run in runs), strict=True))
-    curves = {
-        "train_error": table(run.train_error for run in runs),
-        "loo_error": table(run.loo_error for run in runs),
-        "loo_error_std": np.zeros_like(paper),
-        "log_marginal_likelihood": best,
-        "log_marginal_likelihood_paper": paper,
-        "log_marginal_likelihood_std": np.zeros_like(paper),
-    }
-    if new is not None:
-        curves["validation_error"] = table(run.held_out_error for run in runs)
+    found = [run.curves() for run in runs]
+    curves = {name: np.stack([each[name][:n] for each in found], axis=1) for name in found[0]}
     model = RidgeRows(features, leaf, target[:, None], None, False, np.array([offset]))
     return LifetimePath(
         np.concatenate([[0.0], sequence.times])[:n],

@@ -157,6 +157,19 @@ class EveryCut:
         quadratic = self.misfit[None, :]
         return evidences(quadratic, self.log_det, alphas, n_rows=n, total_weight=n, centre=False)
 
+    def curves(self) -> dict[str, FloatArray]:
+        """Return what is known after each cut, by the names that it has in a path."""
+        best, paper = self.evidences
+        curves = {
+            "train_error": self.train_error,
+            "loo_error": self.loo_error,
+            "loo_error_std": np.zeros_like(best),
+            "log_marginal_likelihood": best,
+            "log_marginal_likelihood_paper": paper,
+            "log_marginal_likelihood_std": np.zeros_like(best),
+        }
+        return curves if self._new is None else curves | {"validation_error": self.held_out_error}
+
     def run(self, callback: Callback | None = None, block: int | None = None) -> bool:
         """Go over all cuts; returns False after a KeyboardInterrupt, with the cuts done so far.
 

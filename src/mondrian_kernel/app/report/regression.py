@@ -24,6 +24,7 @@ from mondrian_kernel.app.report.sections import (
     Curves,
     choice_words,
     importance_section,
+    learnt_words,
     path_sections,
     plane_sections,
     worst_section,
@@ -47,14 +48,11 @@ def regression_content(measured: Measured, target: str) -> Content:
         measured, Curves(predict, f"mean predicted {target}", [None])
     )
     interval_words, intervals = _intervals(measured, target)
-    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
     share = (
         f" The model explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
     )
     summary = [
-        f"“{target}” was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
-        f"are measured on the same {y.size} test rows, which were not fitted, unless they name "
-        "others.",
+        learnt_words(measured, f"“{target}”"),
         f"The error (root mean squared) is {number(error)}. HistGradientBoosting of scikit-learn "
         f"with its defaults, fitted to the same rows, has {number(boosting)}. Guessing the mean "
         f"gives {number(guess)}.{share}",
