@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mondrian_kernel._linear.cholesky import (
     Scores,
     by_cholesky,
+    evidences,
     exact_scores,
-    likelihoods,
     loo_error,
     train_error,
 )
@@ -261,7 +261,7 @@ class Probes:
             train_error(operator, dual, alphas),
             loo_error(operator, dual, diagonal, alphas),
             np.sqrt(len(others) - 1.0) * others.std(axis=0),  # the jackknife's
-            *likelihoods(operator, Y, dual, log_det, alphas),
+            *evidences(np.einsum("nt,nta->ta", Y, dual), log_det, alphas, operator),
             0.5 * Y.shape[1] * log_det_std,
         )
 

@@ -215,11 +215,9 @@ class SparseOperator(Operator):
         return np.array([self._Phi.shape[1]])
 
     def gather(self, W: FloatArray) -> FloatArray:
-        """Return Φ W for W (C, k), without sample weights."""
         return np.asarray(self._Phi @ W)
 
     def scatter(self, V: FloatArray) -> FloatArray:
-        """Return Φᵀ V for V (N, k), without sample weights."""
         return np.asarray(self._Phi.T @ V)
 
     def gram(self, V: FloatArray) -> FloatArray:
@@ -228,7 +226,6 @@ class SparseOperator(Operator):
         return self.centred(root * self.gather(self.scatter(root * self.centred(V.copy()))))
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
-        """Φ of some rows, without sample weights."""
         return self._Phi[some]
 
     def take(self, some: NDArray[np.intp]) -> SparseOperator:

@@ -162,6 +162,7 @@ class Sums:
     total_weight: float
     n_rows: int
     A: FloatArray
+    centre = True
 
     def joined(self, J: sparse.csr_matrix) -> Sums:
         """Return the sums of the features Jφ."""
@@ -211,14 +212,7 @@ class Sums:
         log_det = np.log(values + alphas).sum(axis=0)
         log_det += (self.n_rows - values.size) * np.log(alphas)
         quadratic = (self.square[:, None] - np.einsum("et,ea->ta", c * c, shrink)) / alphas
-        return W, evidences(
-            quadratic,
-            log_det,
-            alphas,
-            n_rows=self.n_rows,
-            total_weight=self.total_weight,
-            centre=True,
-        )
+        return W, evidences(quadratic, log_det, alphas, self)
 
 
 def sum_totals(cells: CellBlocks) -> Sums:
