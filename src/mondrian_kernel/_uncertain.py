@@ -22,8 +22,8 @@ from mondrian_kernel._typing import FloatArray
 class UncertainRegressor(NumberEstimator):
     """Predictions with standard deviations, covariances, intervals and draws."""
 
-    _bars: ErrorBars | None
-    _mixture: WidthMixture | None
+    _bars: ErrorBars | None = None  # computed when asked for
+    _mixture: WidthMixture | None = None  # of models at several lifetimes
 
     @property
     def signal_variance_(self) -> Any:
@@ -45,7 +45,7 @@ class UncertainRegressor(NumberEstimator):
     @property
     def posterior_(self) -> LifetimePosterior:
         """Posterior over the lifetime, where predictions are averaged over it."""
-        if getattr(self, "_mixture", None) is None or self.path_ is None:
+        if self._mixture is None or self.path_ is None:
             raise AttributeError('posterior_ exists after a fit with lifetime="average".')
         return width_posterior(self.path_)
 
@@ -77,7 +77,7 @@ class UncertainRegressor(NumberEstimator):
         """
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             if return_std:
                 return mixture.mean_std(X)
@@ -157,7 +157,7 @@ class UncertainRegressor(NumberEstimator):
     def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
         """Return quantiles of new y, (Q, n) or (Q, n, K)."""
         check_is_fitted(self)
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             mean, scale = (part[..., None] for part in mixture.mean_std(X))
             mean, scale = (part[..., 0] if part.ndim == 3 else part for part in (mean, scale))
@@ -206,7 +206,7 @@ class UncertainRegressor(NumberEstimator):
             Draws.
         """
         rng = check_random_state(random_state)
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             _check_joint(len(self._check_new(X)))
             return mixture.sample_y(X, n_samples, rng)
@@ -221,7 +221,7 @@ class UncertainRegressor(NumberEstimator):
         return np.stack(draws, axis=1)
 
     def _outputs(self, rows: FloatArray) -> FloatArray:
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is None:
             return super()._outputs(rows)
         parts = [model._outputs(rows) for model in mixture.models]
@@ -237,7 +237,7 @@ class UncertainRegressor(NumberEstimator):
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
-        model, mixture = self._fitted(), getattr(self, "_mixture", None)
+        model, mixture = self._fitted(), self._mixture
         if not isinstance(self._bars, ErrorBars | None) or model.signal.size != model.n_outputs:
             raise ValueError("The model is not one of a regression.")
         if model.rows is None and not isinstance(self._stream, Stream):
