@@ -69,7 +69,7 @@ class BlockGrowth(Growth):
 
     ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
     not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
-    counts the passes over all rows, ``n_bytes`` what was sent to a worker and answered by a block.
+    counts the passes over all rows.
     """
 
     _step = ROUND_STEP
@@ -80,7 +80,7 @@ class BlockGrowth(Growth):
         box, n_rows = blocks.box, blocks.n_rows
         check_ranges(box)
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
-        self.n_rounds, self.n_bytes = 0, (0, 0)
+        self.n_rounds = 0
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
         lower, upper = (np.tile(side, (n_trees, 1)) for side in box)
@@ -155,8 +155,6 @@ class BlockGrowth(Growth):
         answer: Bounds = compute([joint])[0]
         self._bounds.append(answer)
         self.n_rounds += 1
-        sent, answered = self.n_bytes
-        self.n_bytes = sent + sum(map(_size, rounds)), answered + _size(answer)
         return answer
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
@@ -297,7 +295,3 @@ def _bounds_of(kept: _Kept) -> Bounds:
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:
     """Bounds and numbers of the rows of two blocks."""
     return Bounds(np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper), a.n_rows + b.n_rows)
-
-
-def _size(arrays: tuple[Any, ...]) -> int:
-    return sum(a.nbytes for a in arrays)
