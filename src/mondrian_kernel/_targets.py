@@ -152,7 +152,7 @@ class ClassEstimator(ExplainableEstimator):
 
     def _class_scores(self, rows: FloatArray) -> FloatArray:
         """Return scores (n, K) of valid rows; one column for two classes is that of the second."""
-        raise NotImplementedError
+        return self._outputs(rows)
 
     @property
     def cell_weights_(self) -> FloatArray:

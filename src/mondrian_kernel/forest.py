@@ -286,9 +286,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
         P /= P.sum(axis=1, keepdims=True)  # they sum to 1 but for rounding
         return P
 
-    def _class_scores(self, rows: FloatArray) -> FloatArray:
-        return self._outputs(rows)
-
     def _coded(self, labels: NDArray[np.intp], n_classes: int) -> FloatArray:
         return np.eye(n_classes)[labels]
 
