@@ -250,18 +250,8 @@ class MondrianEstimator(TableInput):
             n_cells = np.diff(model.levels.offset)
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
             errors = (Y - scores) / scale
-        if fixed is not None:  # columns and trend of a fit stay as they are
-            seen = fixed.seen(rows)
-            trend = 0.0 if fixed.trend is None else fixed.trend(seen)
-            if fixed.link is not None:
-                F = self._scores_of(rows)
-                if fixed.calibration is not None:
-                    fixed = replace(
-                        fixed, calibration=more_calibration(fixed.calibration, Y, F, fixed.link)
-                    )
-                rest, curvature = working_targets(Y, F)
-                Y, weight = F + rest, weight * curvature.max(axis=1)
-            rows, Y = seen, Y - trend
+        if fixed is not None:
+            fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
             max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
@@ -276,6 +266,25 @@ class MondrianEstimator(TableInput):
             fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
+
+    def _beside_fit(
+        self, fixed: Basis, rows: FloatArray, Y: FloatArray, weight: FloatArray
+    ) -> tuple[Basis, FloatArray, FloatArray, FloatArray]:
+        """Return rows, targets and weights as a stream after a fit learns them.
+
+        Columns and trend of the fit stay as they are. Log-odds are learnt by a step of Newton's
+        method, and the calibration of their probabilities goes on.
+        """
+        seen = fixed.seen(rows)
+        trend = 0.0 if fixed.trend is None else fixed.trend(seen)
+        if fixed.link is not None:
+            F = self._scores_of(rows)
+            if fixed.calibration is not None:
+                more = more_calibration(fixed.calibration, Y, F, fixed.link)
+                fixed = replace(fixed, calibration=more)
+            rest, curvature = working_targets(Y, F)
+            Y, weight = F + rest, weight * curvature.max(axis=1)
+        return fixed, seen, Y - trend, weight
 
     def _add_columns(self, n_more: int) -> None:
         """Let a stream continue with further columns, in which all rows so far are 0."""
