@@ -85,7 +85,7 @@ def slope(loss: str, Y: FloatArray, F: FloatArray) -> FloatArray:
     return np.asarray(out)
 
 
-def hessian(loss: str, Y: FloatArray, F: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def hessian(loss: str, F: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Product with the Hessian ∂²ℓ/∂f² of each row: a function of U of shape (N, K).
 
     The Hessian is 2 for the squared loss, p(1-p) for two classes and diag(p) - ppᵀ for many, with

@@ -185,7 +185,7 @@ class Newton:
             F = image[:-2] + image[-1]
             gradient = self.lift(theta, self.s * slope(self.loss, self.Y, F))
             steepest = self.image(gradient)
-            product = hessian(self.loss, self.Y, F)
+            product = hessian(self.loss, F)
             gap = self.gap(gradient, steepest, product)
             wanted = tol * max(J, floor)
             if gap <= wanted or step == max_iter:

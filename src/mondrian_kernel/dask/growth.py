@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +148,7 @@ class BlockGrowth(Growth):
         rounds = [*self._rounds, cuts]
         if self._keep:
             kept = self._rows.map(_next_places, self.n_trees, rounds, each=self._kept)
-            joint = joined(delayed_call(kept, _bounds_of), merge_bounds)
+            joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
             *self._kept, joint = persist([*kept, joint])
         else:
             self._rounds = rounds
@@ -286,10 +287,6 @@ def _slabs(n_rows: int, n_columns: int) -> list[slice]:
 def _no_bounds(n: int, n_columns: int) -> Bounds:
     shape = n, n_columns
     return Bounds(np.full(shape, np.inf), np.full(shape, -np.inf), np.zeros(n, np.int64))
-
-
-def _bounds_of(kept: _Kept) -> Bounds:
-    return kept[1]
 
 
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:
