@@ -99,9 +99,9 @@ def choose_width(
     """Choose for ridge regression.
 
     A path on some of the rows, with few trees, finds the region. A short path on at most 10 000
-    rows, with more trees, decides; it moves on while its best lies at an end. Leaving out one row
-    at a time is exact only where the path is. Beyond, a fifth of the rows is held out, whether or
-    not copies of them remain.
+    rows, with more trees, decides; it moves on while its best lies at an end. Leave-one-out errors
+    decide only where they are exact. With more rows a fifth of them is held out, whether or not
+    copies of these are fitted.
     """
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
@@ -146,7 +146,7 @@ class _RidgeSearch:
 
     def run(self, lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         """Return the path that decides."""
-        # In their own order the rows give the very trees of the model.
+        # In their own order, so that the trees are those of the model.
         fitted = np.sort(self.fitted)
         grid = default_alphas() if alphas is None else alphas
         if lifetimes is not None:
@@ -197,7 +197,7 @@ class _RidgeSearch:
 def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
     """Return the rows, in order, that a choice is made on: all, or 10 000 at random.
 
-    Lifetime and alpha belong to the kernel and the noise, whatever the number of rows.
+    The best lifetime and alpha depend on kernel and noise, not on the number of rows.
     """
     if n_rows <= CHOICE_ROWS:
         return np.arange(n_rows)
@@ -214,7 +214,7 @@ def _settle(
     """Evaluate a window around the best of a rough path; move it while its best is at an end.
 
     ``look`` returns the path at given lifetimes and alphas. ``alphas`` are the alphas of every
-    window; None: those near the best so far. A move must pay for the next one.
+    window; None: those near the best so far. It moves again only after a move that was worth it.
     """
     k, a = rough.best_index
     good = rough.score[k] <= rough.score[k, a] + ALPHA_SLACK * abs(rough.score[k, a])
