@@ -119,3 +119,17 @@ def splitmix64(state):
         z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
         yield z ^ (z >> 31)
+
+
+def objective(loss, Y, F, W, alpha, sample_weight=None):
+    """Weighted sum of the losses of scores ``F`` plus the penalty, each by its definition."""
+    if loss == "squared":
+        losses = ((Y - F) ** 2).sum(axis=1)
+    elif loss == "hinge":
+        losses = np.maximum(1.0 - Y * F, 0.0).sum(axis=1)
+    elif Y.shape[1] == 1:
+        losses = np.log1p(np.exp(-Y * F)).sum(axis=1)
+    else:
+        losses = np.log(np.exp(F).sum(axis=1)) - (Y * F).sum(axis=1)
+    s = np.ones(len(Y)) if sample_weight is None else sample_weight
+    return s @ losses + alpha * (W**2).sum()

@@ -567,11 +567,9 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     monkeypatch.setattr(choose, "ridge_path", path)
     monkeypatch.setattr(choose, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(choose, "EXACT_ROWS", 100 if exact else 99)
-    options = {"n_estimators": 5, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
+    wanted = choose.Wanted("auto", "auto", 5, 1, 0)
     rows = np.arange(100.0)[:, None]
-    lifetime, alpha, _ = choose.choose_width(
-        rows, rows, None, 0, lifetime="auto", alpha="auto", **options
-    )
+    lifetime, alpha, _ = choose.choose_width(rows, rows, None, 0, wanted, "loo", "auto")
     window = np.geomspace(*(choose.EXACT_WINDOW if exact else choose.WINDOW))
     half_a_step = np.sqrt(window[1] / window[0]) * (1 + 1e-9)
     assert 1 / half_a_step < lifetime / 2.0 < half_a_step

@@ -26,6 +26,7 @@ from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
+from mondrian_kernel._path.choose import Wanted
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import (
     HALF_LIVES,
@@ -177,6 +178,10 @@ class MondrianEstimator(TableInput):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
         return with_weight(rows, targets, weight)
 
+    def _wanted(self) -> Wanted:
+        """Return what a choice of the width depends on."""
+        return Wanted(self.lifetime, self.alpha, self.n_estimators, self.n_jobs, self.verbose)
+
     def _learn_columns(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
     ) -> Metric:
@@ -209,7 +214,7 @@ class MondrianEstimator(TableInput):
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         """Return the stream that takes the next batch."""
         if hasattr(self, "_model"):
-            return self._stream or self._stream_after_fit()
+            return self._stream or self._continued(in_space_of_trees(self._fitted()))
         return Stream.begin(
             [self._blank_learner(n_outputs, half_life) for half_life in self._half_lives()],
             n_columns,
@@ -219,9 +224,6 @@ class MondrianEstimator(TableInput):
             self._relevance_rule(),
             draw_seed(self.random_state),
         )
-
-    def _stream_after_fit(self) -> Stream:
-        return self._continued(in_space_of_trees(self._fitted()))
 
     def _continued(self, model: FittedModel) -> Stream:
         """Return a stream that goes on from a record in the space of its trees."""
@@ -248,18 +250,8 @@ class MondrianEstimator(TableInput):
             n_cells = np.diff(model.levels.offset)
             scores, scale = model.scores_and_scale(rows, self.n_jobs)
             errors = (Y - scores) / scale
-        if fixed is not None:  # columns and trend of a fit stay as they are
-            seen = fixed.seen(rows)
-            trend = 0.0 if fixed.trend is None else fixed.trend(seen)
-            if fixed.link is not None:
-                F = self._scores_of(rows)
-                if fixed.calibration is not None:
-                    fixed = replace(
-                        fixed, calibration=more_calibration(fixed.calibration, Y, F, fixed.link)
-                    )
-                rest, curvature = working_targets(Y, F)
-                Y, weight = F + rest, weight * curvature.max(axis=1)
-            rows, Y = seen, Y - trend
+        if fixed is not None:
+            fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
             max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
@@ -274,6 +266,25 @@ class MondrianEstimator(TableInput):
             fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
         self._fixed, self._model, self._stream = fixed, None, new
         self.path_ = getattr(self, "path_", None)
+
+    def _beside_fit(
+        self, fixed: Basis, rows: FloatArray, Y: FloatArray, weight: FloatArray
+    ) -> tuple[Basis, FloatArray, FloatArray, FloatArray]:
+        """Return rows, targets and weights as a stream after a fit learns them.
+
+        Columns and trend of the fit stay as they are. Log-odds are learnt by a step of Newton's
+        method, and the calibration of their probabilities goes on.
+        """
+        seen = fixed.seen(rows)
+        trend = 0.0 if fixed.trend is None else fixed.trend(seen)
+        if fixed.link is not None:
+            F = self._scores_of(rows)
+            if fixed.calibration is not None:
+                more = more_calibration(fixed.calibration, Y, F, fixed.link)
+                fixed = replace(fixed, calibration=more)
+            rest, curvature = working_targets(Y, F)
+            Y, weight = F + rest, weight * curvature.max(axis=1)
+        return fixed, seen, Y - trend, weight
 
     def _add_columns(self, n_more: int) -> None:
         """Let a stream continue with further columns, in which all rows so far are 0."""
@@ -307,25 +318,27 @@ class MondrianEstimator(TableInput):
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together; they check themselves."""
-        if not isinstance(self._stream, Stream | ExactStream | None):
-            raise ValueError("The stream is none.")
-        if not isinstance(self._fixed, Basis | None):
-            raise ValueError("What stays of a fit is none.")
+        kinds: dict[str, Any] = {
+            "_stream": Stream | ExactStream | None,
+            "_fixed": Basis | None,
+            "path_": LifetimePath | None,
+            "_notes": FitNotes | None,
+        }
+        for name, kind in kinds.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind):
+                raise ValueError(f"{name} is a value of type {type(part).__name__}.")
         if not isinstance(self._model, FittedModel) and self._stream is None:
             raise ValueError("There is no fitted model.")
         model = self._fitted()
         if self._fixed is not None:
             self._fixed.check(model)
-        if not isinstance(self.path_, LifetimePath | None):
-            raise ValueError("The path is none.")
         encoder, n_dims = self._encoder, model.trees.n_dims
         if isinstance(encoder, TableEncoder) and encoder.is_number_.size == n_dims:
             n_dims = encoder.n_features_in_
         elif encoder is not None:
             raise ValueError("The encoder is that of another model.")
         check_columns(self, n_dims)
-        if not isinstance(self._notes, FitNotes | None):
-            raise ValueError("The notes on the fit are none.")
         if self._notes is not None:
             self._notes.check(model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)

@@ -88,18 +88,10 @@ class MondrianForest(ExplainableEstimator):
         rows = columns(rows)
         check_ranges(rows)
         shared = self._shared
-        lifetime, alpha, path = choose_forest_width(
-            rows,
-            Y,
-            weight,
-            seed,
-            lifetime=self.lifetime if shared is None else shared.lifetime_,
-            alpha=self.alpha,
-            n_estimators=int(self.n_estimators),
-            fit_intercept=self._centres,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        wanted = self._wanted()
+        if shared is not None:
+            wanted = wanted._replace(lifetime=shared.lifetime_)
+        lifetime, alpha, path = choose_forest_width(rows, Y, weight, seed, wanted, self._centres)
         if shared is None:
             n_trees = int(self.n_estimators)
             trees, leaf = grow_trees(rows, lifetime, n_trees, seed, self.max_cells, self.n_jobs)
@@ -120,7 +112,7 @@ class MondrianForest(ExplainableEstimator):
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
         if not isinstance(self._shared, MondrianFeatures | None):
-            raise ValueError("The shared features are none.")
+            raise ValueError("_shared holds no features.")
         if self._stream is None and self._fitted().sums is None:
             raise ValueError("The sums of the leaves are missing.")
 

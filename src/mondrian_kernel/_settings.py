@@ -435,7 +435,6 @@ ROUND_STEP = 1.5  # expected cuts per cell in a step with a bound on cells: a st
 # Linear models.
 SUM_CELLS = 8000  # cells up to which a square matrix is summed up, 512 MB
 SUM_PANEL_NUMBERS = 2**21  # numbers of it that a block answers with at once, 16 MB
-STD_NUMBERS = 2**23  # numbers held at once for the error bars of new rows, 64 MB
 BLOCK_TOL = 1e-10  # relative residual of a ridge fit by Lanczos
 BLOCK_PATH_TOL = 1e-4  # the same along a path; it ranks widths as well as an exact solution
 LBFGS_MEMORY = 20  # steps that L-BFGS remembers

@@ -34,6 +34,29 @@ _DOCS = {
     verbose : int or callable, default=0
         0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
         :func:`lifetime_path`.""",
+    "keep_cells": """
+    keep_cells : bool or "auto", default="auto"
+        Whether a fit without a matrix keeps the cells of all rows in the memory of the workers, M
+        bytes a row or 2 M where a tree has more than 256 cells. If not, rows are read and go down
+        the trees again at every step. By default they are kept where they take less than half of
+        what is free.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees, and of the rows on which the width is chosen.""",
+    "river_trees": """
+    n_estimators : int, default=100
+        Number of trees.
+    max_cells : int or None, default=None
+        Bound on the number of cells; None for none, of predictors for a million.
+    seed : int or None, default=None
+        Seed of the trees.""",
+    "river_predictor": """
+    lifetime : float or "auto", default="auto"
+        Lifetime λ of the kernel :math:`\\exp(-\\lambda \\lVert x - x' \\rVert_1)` on scaled
+        columns, or "auto" to learn it.
+    alpha : float or "auto", default="auto"
+        Penalty. "auto" is 0.1.
+    forgetting : "auto", None or float, default="auto"
+        Rows after which a row counts half; None forgets nothing, "auto" learns how much.""",
     "attributes": """
     model_ : FittedModel
         Everything that prediction needs, as one frozen record of arrays.

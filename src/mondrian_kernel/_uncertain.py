@@ -9,21 +9,45 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._explainable import ExplainableEstimator
-from mondrian_kernel._model.ridge_model import ErrorBars
+from mondrian_kernel._model.ridge_model import ErrorBars, log_marginal_likelihood
 from mondrian_kernel._model.spread import Spread, unknown_spread
+from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.posterior import WidthMixture
+from mondrian_kernel._path.posterior import LifetimePosterior, WidthMixture, width_posterior
 from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
+from mondrian_kernel._targets import NumberEstimator
 from mondrian_kernel._typing import FloatArray
 
 
-class UncertainRegressor(ExplainableEstimator):
+class UncertainRegressor(NumberEstimator):
     """Predictions with standard deviations, covariances, intervals and draws."""
 
-    _one_output: bool
-    _bars: ErrorBars | None
-    _mixture: WidthMixture | None
+    _bars: ErrorBars | None = None  # computed when asked for
+    _mixture: WidthMixture | None = None  # of models at several lifetimes
+
+    @property
+    def signal_variance_(self) -> Any:
+        """Variance of the function before any row is seen."""
+        return self._shaped(self._fitted().signal)[()]
+
+    @property
+    def noise_variance_(self) -> Any:
+        """Variance of the noise."""
+        return self.signal_variance_ * self.alpha_
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Log-likelihood of y, computed when asked for."""
+        if isinstance(self._stream, ExactStream):
+            return self._stream.evidence
+        return log_marginal_likelihood(self._fitted(), self.n_jobs)
+
+    @property
+    def posterior_(self) -> LifetimePosterior:
+        """Posterior over the lifetime, where predictions are averaged over it."""
+        if self._mixture is None or self.path_ is None:
+            raise AttributeError('posterior_ exists after a fit with lifetime="average".')
+        return width_posterior(self.path_)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, return_cov: bool = False
@@ -53,7 +77,7 @@ class UncertainRegressor(ExplainableEstimator):
         """
         if return_std and return_cov:
             raise ValueError("Ask for one of return_std and return_cov, not both.")
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             if return_std:
                 return mixture.mean_std(X)
@@ -133,7 +157,7 @@ class UncertainRegressor(ExplainableEstimator):
     def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
         """Return quantiles of new y, (Q, n) or (Q, n, K)."""
         check_is_fitted(self)
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             mean, scale = (part[..., None] for part in mixture.mean_std(X))
             mean, scale = (part[..., 0] if part.ndim == 3 else part for part in (mean, scale))
@@ -182,7 +206,7 @@ class UncertainRegressor(ExplainableEstimator):
             Draws.
         """
         rng = check_random_state(random_state)
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is not None:
             _check_joint(len(self._check_new(X)))
             return mixture.sample_y(X, n_samples, rng)
@@ -197,15 +221,12 @@ class UncertainRegressor(ExplainableEstimator):
         return np.stack(draws, axis=1)
 
     def _outputs(self, rows: FloatArray) -> FloatArray:
-        mixture: WidthMixture | None = getattr(self, "_mixture", None)
+        mixture = self._mixture
         if mixture is None:
             return super()._outputs(rows)
         parts = [model._outputs(rows) for model in mixture.models]
         out: FloatArray = np.tensordot(mixture.weights, parts, axes=1)
         return out
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[..., 0] if self._one_output else values
 
     def _error_bars(self) -> ErrorBars:
         """Return the error bars of a fit or of exact updates, computed once."""
@@ -216,9 +237,7 @@ class UncertainRegressor(ExplainableEstimator):
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""
         super().check()
-        model, mixture = self._fitted(), getattr(self, "_mixture", None)
-        if self._one_output:
-            self._check_scores(1)
+        model, mixture = self._fitted(), self._mixture
         if not isinstance(self._bars, ErrorBars | None) or model.signal.size != model.n_outputs:
             raise ValueError("The model is not one of a regression.")
         if model.rows is None and not isinstance(self._stream, Stream):

@@ -12,14 +12,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._explainable import ExplainableEstimator
 from mondrian_kernel._linear.losses import (
     LOSSES,
-    announced_classes,
     check_classes,
     encode,
     probabilities,
-    stream_class_weight,
     weigh_classes,
 )
 from mondrian_kernel._linear.minimise import minimise
@@ -33,12 +30,13 @@ from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, fixed_order, join_equal, used_rows
+from mondrian_kernel._path.checks import fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._shared_docs import shared_docs
+from mondrian_kernel._targets import ClassEstimator
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
@@ -54,7 +52,7 @@ def _has_probabilities(model: MondrianKernelClassifier) -> bool:
 
 
 @shared_docs
-class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
+class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
     r"""Kernel classification whose columns, widths and noise are learnt from the data.
 
     By default the log-odds F of the classes are those of a trend, logistic regression on some
@@ -123,13 +121,12 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **ExplainableEstimator._parameter_constraints,
+        **ClassEstimator._parameter_constraints,
         "lifetime": [
-            *ExplainableEstimator._parameter_constraints["lifetime"],
+            *ClassEstimator._parameter_constraints["lifetime"],
             StrOptions({"path"}),
         ],
         "loss": [StrOptions({"auto", *LOSSES})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -239,17 +236,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         first, weight = join_equal(rows, labels[:, None], weight)
         rows, labels = rows[first], labels[first]
         lifetime, alpha, path = choose_loss_width(
-            rows,
-            labels,
-            n_classes,
-            loss,
-            weight,
-            seed,
-            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            rows, labels, n_classes, loss, weight, seed, self._wanted()
         )
         n_trees = enough_trees(
             self.n_estimators,
@@ -274,46 +261,8 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         """Loss of the linear model, where it is not given."""
         return "log_loss" if self.loss == "auto" else self.loss
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> MondrianKernelClassifier:
-        """Learn from further rows, each taken once, after :meth:`fit` or from nothing.
-
-        After a fit the width, the penalty and the scale stay. From nothing, with
-        ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
-        their losses on rows that they had not learnt. When the narrowest has the least, a narrower
-        one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
-        first 1024 and again 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of
-        cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite.
-        y : array-like of shape (n_samples,)
-            Classes.
-        classes : array-like of shape (n_classes,) or None, default=None
-            All classes that will ever come; needed on the first call, unless after a fit.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianKernelClassifier
-            The model; unchanged if anything fails.
-        """
-        rows, targets = self._check_batch(X, y)
-        known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
-        weight = check_weights(sample_weight, rows)
-        weight = stream_class_weight(self.class_weight, known, labels, weight)
-        loss = "log_loss" if self._continues_odds else self._stream_loss
-        self._learn(rows, encode(labels, known.size, loss), weight)
-        self.classes_ = known
-        return self
+    def _coded(self, labels: NDArray[np.intp], n_classes: int) -> FloatArray:
+        return encode(labels, n_classes, "log_loss" if self._continues_odds else self._stream_loss)
 
     def _add_class(self) -> None:
         """Let a stream of the classes 0, 1, ... continue with one more, of which no row was."""
@@ -341,11 +290,6 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         return "squared" if self._continues_odds else self._loss
 
     @property
-    def cell_weights_(self) -> FloatArray:
-        """Weights of the cells."""
-        return self._fitted().cell_weights.T
-
-    @property
     def intercept_(self) -> FloatArray:
         """Intercepts, not penalised."""
         return self._fitted().intercept
@@ -363,26 +307,8 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         scores : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
             Scores; of two classes, of the second.
         """
-        F = self._scores(X)
-        return F[:, 0] if F.shape[1] == 1 else F
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class with the highest score.
-        """
-        F = self._scores(X)
-        best = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
-        classes: NDArray[Any] = self.classes_[best]
-        return classes
+        F = self._class_scores(self._check_new(X))
+        return self._shaped(F)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -399,7 +325,7 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
             Probabilities in the order of ``classes_``. Far from the data they go to those of the
             intercept alone.
         """
-        return probabilities(self._scores(X))
+        return probabilities(self._class_scores(self._check_new(X)))
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Return the classes that are not unlikely, for each row.
@@ -438,22 +364,12 @@ class MondrianKernelClassifier(ClassifierMixin, ExplainableEstimator):
         super().check()
         self._check_scores(1 if self.classes_.size == 2 else self.classes_.size)
 
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        return self._scores_of_rows(self._check_new(X))
-
-    def _scores_of_rows(self, rows: FloatArray) -> FloatArray:
+    def _class_scores(self, rows: FloatArray) -> FloatArray:
         S = self._scores_of(rows)
         basis = self._fitted() if self._stream is None else self._fixed
         link = None if basis is None else basis.link
         return S if link is None else log_odds(S, link)
 
     def _outputs(self, rows: FloatArray) -> FloatArray:
-        F = self._scores_of_rows(rows)
+        F = self._class_scores(rows)
         return probabilities(F) if hasattr(self, "predict_proba") else F
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[..., 0] if values.shape[-1] == 1 else values
-
-    def _as_given(self, targets: FloatArray) -> NDArray[Any]:
-        given: NDArray[Any] = self.classes_[targets[..., 0].astype(int)]
-        return given

@@ -123,6 +123,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "n_jobs": [Integral, None],
     }
 
+    # The trees of a stream, which `trees_` shows.
+    _online: OnlineTrees | None = None
+
     def __init__(
         self,
         lifetime: Any = 1.0,
@@ -169,7 +172,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             features.feature_names_in_ = names_of.feature_names_in_
         if seed is not None:
             features._seed = seed
-        features._set_trees(trees, levels)
+        features.trees_, features.levels_ = trees, levels
         return features
 
     def fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
@@ -215,12 +218,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         trees, leaf = grow_trees(
             rows, float(lifetimes[-1]), self.n_estimators, self._seed, self.max_cells, self.n_jobs
         )
-        self._online: OnlineTrees | None = None
-        self._set_trees(trees, reached_levels(trees, lifetimes, weights))
+        self._online = None
+        self.trees_, self.levels_ = trees, reached_levels(trees, lifetimes, weights)
         return leaf
-
-    def _set_trees(self, trees: Trees, levels: Levels) -> None:
-        self.trees_, self.levels_ = trees, levels
 
     @property
     def lifetime_(self) -> float:
@@ -302,17 +302,16 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _continued(self) -> OnlineTrees:
         """Return online trees that continue ``trees_``, with their features at the first rung."""
-        online: OnlineTrees | None = getattr(self, "_online", None)
-        if online is None:
-            if not hasattr(self, "_seed"):
-                self._seed = draw_seed(self.random_state)
-            online = continue_trees(self.trees_, self.levels_, self._seed)
-        return online
+        if self._online is not None:
+            return self._online
+        if not hasattr(self, "_seed"):
+            self._seed = draw_seed(self.random_state)
+        return continue_trees(self.trees_, self.levels_, self._seed)
 
     def _follow(self, online: OnlineTrees) -> None:
         """Show the present state of trees that go on growing."""
         self._online = online
-        self._set_trees(online.freeze(), online_levels(online, slice(0, 1)))
+        self.trees_, self.levels_ = online.freeze(), online_levels(online, slice(0, 1))
 
     def _add_columns(self, n_more: int) -> None:
         """Continue with further columns, in which all rows so far are 0."""
@@ -384,10 +383,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         view = copy.copy(self)
         view.lifetime, view.weights = float(lifetime), None
-        online: OnlineTrees | None = getattr(self, "_online", None)
-        trees = self.trees_ if online is None else online.snapshot()
+        trees = self.trees_ if self._online is None else self._online.snapshot()
         view._online = None
-        view._set_trees(trees, Levels.of(trees, np.array([lifetime])))
+        view.trees_, view.levels_ = trees, Levels.of(trees, np.array([lifetime]))
         return view
 
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:

@@ -7,24 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 
 from mondrian_kernel._forest import MondrianForest
-from mondrian_kernel._linear.losses import (
-    announced_classes,
-    check_classes,
-    stream_class_weight,
-    weigh_classes,
-)
-from mondrian_kernel._path.checks import check_weights
+from mondrian_kernel._linear.losses import check_classes, weigh_classes
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._shared_docs import shared_docs
+from mondrian_kernel._targets import ClassEstimator, NumberEstimator, as_columns
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._typing import FloatArray
 
 
 @shared_docs
-class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
+class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, NumberEstimator):
     r"""Mondrian forest: the mean of trees whose leaf means are shrunk by γ².
 
     .. math::
@@ -34,7 +28,8 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
     Every tree is fitted on its own: the leaf values minimise :math:`\frac1M \sum_m \sum_i s_i
     (y_i - b - w^{(m)}_{c_m(x_i)})^2 + \gamma^2 \lVert w \rVert^2`, the mean of the losses of the
     trees, where :class:`MondrianKernelRegressor` minimises the loss of their mean. A leaf of a new
-    row counts by the probability that the row lies in it.
+    row counts by the probability that the row lies in it. The leaves of a stream that forgets
+    nothing are those of a fit of all rows on the same trees, as long as no width is added.
 
     Parameters
     ----------
@@ -132,54 +127,11 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
-        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        seed = draw_seed(self.random_state)
+        Y, seed = as_columns(targets), draw_seed(self.random_state)
         columns = self._learn_columns(rows, Y, weight, seed).columns
         self._fit_leaves(rows, Y, weight, columns, seed)
         self._one_output = targets.ndim == 1
         return self
-
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> MondrianForestRegressor:
-        """Learn from further rows, after :meth:`fit` or from nothing.
-
-        The leaves are at any moment those of a fit of all rows on the same trees, as long as no
-        width is added. After a fit the width, the shrinkage and the scale stay. From nothing, with
-        ``lifetime="auto"``, up to five widths share the trees and the best on unseen rows predicts.
-        ``scale="std"`` is taken from the first 1024 rows, the relevances from the first 4096, and
-        ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until ``max_cells``; from
-        then on no cell is cut any more, but all learn.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestRegressor
-            The forest; unchanged if anything fails.
-        """
-        rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
-        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        self._learn(rows, Y, check_weights(sample_weight, rows))
-        self._one_output = targets.ndim == 1
-        return self
-
-    @property
-    def cell_weights_(self) -> FloatArray:
-        """Leaf values over √M, the weights of the cells."""
-        return self._shaped(self._fitted().cell_weights)
-
-    @property
-    def intercept_(self) -> Any:
-        """Intercept b."""
-        return self._shaped(self._fitted().intercept)[()]
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict rows by the average of the trees.
@@ -197,18 +149,9 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest):
         rows = self._check_new(X)
         return self._shaped(self._scores_of(rows))
 
-    def check(self) -> None:
-        """Raise ValueError unless the fitted parts belong together."""
-        super().check()
-        if self._one_output:
-            self._check_scores(1)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[..., 0] if self._one_output else values
-
 
 @shared_docs
-class MondrianForestClassifier(ClassifierMixin, MondrianForest):
+class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
     r"""Mondrian forest: the mean of class frequencies in leaves, shrunk to the prior by γ².
 
     .. math::
@@ -256,8 +199,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
+        **ClassEstimator._parameter_constraints,
         **MondrianForest._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
     def __init__(
@@ -318,46 +261,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         self.classes_ = classes
         return self
 
-    def partial_fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> MondrianForestClassifier:
-        """Learn from further rows, after :meth:`fit` or from nothing.
-
-        See :meth:`MondrianForestRegressor.partial_fit`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite.
-        y : array-like of shape (n_samples,)
-            Classes.
-        classes : array-like of shape (n_classes,) or None, default=None
-            All classes that will ever come; needed on the first call, unless after a fit.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestClassifier
-            The forest; unchanged if anything fails.
-        """
-        rows, targets = self._check_batch(X, y)
-        known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
-        weight = check_weights(sample_weight, rows)
-        weight = stream_class_weight(self.class_weight, known, labels, weight)
-        self._learn(rows, np.eye(known.size)[labels], weight)
-        self.classes_ = known
-        return self
-
-    @property
-    def cell_weights_(self) -> FloatArray:
-        """Leaf frequencies minus the prior, over √M: the weights of the cells."""
-        return self._fitted().cell_weights.T
-
     @property
     def class_prior_(self) -> FloatArray:
         """Frequencies of the classes among all rows."""
@@ -383,25 +286,8 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest):
         P /= P.sum(axis=1, keepdims=True)  # they sum to 1 but for rounding
         return P
 
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Class with the highest probability.
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        classes: NDArray[Any] = self.classes_[best]
-        return classes
+    def _coded(self, labels: NDArray[np.intp], n_classes: int) -> FloatArray:
+        return np.eye(n_classes)[labels]
 
     def check(self) -> None:
         """Raise ValueError unless the fitted parts belong together."""

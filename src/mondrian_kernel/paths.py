@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._path.checks import (
     check_alphas,
     check_lifetimes,
-    check_options,
     check_targets,
     check_weights,
+    checked_options,
     class_rows,
     features_checker,
     held_out_rows,
@@ -27,12 +26,12 @@ from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel._trees.trees import cut_sequence
-from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
 
 
+@checked_options
 def lifetime_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -135,19 +134,6 @@ def lifetime_path(
     >>> bool(np.mean((path.predict(X) - y) ** 2) < 0.1)
     True
     """
-    check_options(
-        "lifetime_path",
-        features=features,
-        max_lifetime=max_lifetime,
-        n_lifetimes=n_lifetimes,
-        loss=loss,
-        criterion=criterion,
-        validation=validation,
-        solver=solver,
-        tol=tol,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
     end = None if max_lifetime is None else float(max_lifetime)
     grid = None if loss != "squared" and alphas is None else check_alphas(alphas)
     checker = features_checker(n_estimators, random_state, n_jobs)
@@ -200,6 +186,7 @@ def lifetime_path(
     )
 
 
+@checked_options
 def every_cut_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -271,15 +258,6 @@ def every_cut_path(
     >>> bool(np.all(np.diff(path.n_cells) == 1))
     True
     """
-    check_options(
-        "every_cut_path",
-        features=features,
-        max_lifetime=max_lifetime,
-        criterion=criterion,
-        validation=validation,
-        fit_intercept=fit_intercept,
-        callback=callback,
-    )
     if max_lifetime is None and features is None:
         raise ValueError("every_cut_path needs max_lifetime, or features that are fitted.")
     if max_lifetime is not None and features is not None:
@@ -311,21 +289,8 @@ def every_cut_path(
         if not complete:
             break
     n = min(run.done for run in runs) + 1
-
-    def table(values: Iterable[FloatArray]) -> FloatArray:
-        return np.stack([value[:n] for value in values], axis=1)
-
-    best, paper = (table(both) for both in zip(*(run.evidences for run in runs), strict=True))
-    curves = {
-        "train_error": table(run.train_error for run in runs),
-        "loo_error": table(run.loo_error for run in runs),
-        "loo_error_std": np.zeros_like(paper),
-        "log_marginal_likelihood": best,
-        "log_marginal_likelihood_paper": paper,
-        "log_marginal_likelihood_std": np.zeros_like(paper),
-    }
-    if new is not None:
-        curves["validation_error"] = table(run.held_out_error for run in runs)
+    found = [run.curves() for run in runs]
+    curves = {name: np.stack([each[name][:n] for each in found], axis=1) for name in found[0]}
     model = RidgeRows(features, leaf, target[:, None], None, False, np.array([offset]))
     return LifetimePath(
         np.concatenate([[0.0], sequence.times])[:n],

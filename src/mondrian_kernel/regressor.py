@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,38 +18,22 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.importance import findings_of_numbers
 from mondrian_kernel._model.kernel_fit import fit_kernel, with_spread
 from mondrian_kernel._model.notes import notes_on
-from mondrian_kernel._model.ridge_model import (
-    fit_ridge,
-    log_marginal_likelihood,
-    unfitted_ridge,
-)
+from mondrian_kernel._model.ridge_model import fit_ridge, unfitted_ridge
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.stream import Stream
-from mondrian_kernel._path.checks import check_weights, distinct_rows, fixed_order, used_rows
-from mondrian_kernel._path.choose import cells_of_trees, choose_width, enough_trees
+from mondrian_kernel._path.checks import distinct_rows, fixed_order, used_rows
+from mondrian_kernel._path.choose import Choice, cells_of_trees, choose_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
-from mondrian_kernel._path.posterior import (
-    LifetimePosterior,
-    WidthMixture,
-    likely_widths,
-    width_posterior,
-)
+from mondrian_kernel._path.posterior import WidthMixture, likely_widths
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._shared_docs import shared_docs
+from mondrian_kernel._targets import as_columns
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel._uncertain import UncertainRegressor
-
-
-class Widths(NamedTuple):
-    """Lifetimes, their weights of sum 1, and the penalty that goes with them."""
-
-    lifetimes: FloatArray
-    weights: FloatArray
-    alpha: float
 
 
 @shared_docs
@@ -192,13 +176,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
         )
-        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        seed = draw_seed(self.random_state)
+        Y, seed = as_columns(targets), draw_seed(self.random_state)
         std = Y.std(axis=0)
         stages = Stages(self.verbose if self.lifetime == self.alpha == "auto" else 0, 7)
         metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
         stages.done("columns")
-        mixture, path, found = None, None, {}
+        path, found = None, {}
         index = used_rows(sample_weight, rows.shape[0])
         if self.lifetime == "auto" and self.alpha == "auto":
             order, weight = fixed_order(rows, Y, weight)
@@ -221,16 +204,17 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             found = findings_of_numbers(fit, model.spread, rows, Y, group, self.n_jobs)
             stages.done("importances of the columns")
         else:
-            model, mixture, path, order = self._fit_one_width(rows, Y, weight, seed, metric.columns)
+            model, path, order = self._fit_one_width(rows, Y, weight, seed, metric.columns)
             rows, Y, index = rows[order], Y[order], index[order]
         assert model.rows is not None
         self._one_output = targets.ndim == 1
         notes = notes_on(rows, Y, model.rows.weight, seed, index, **found)
         self._set_fitted(model, path, notes, stages.seconds)
         self._bars, self._mixture = None, None
-        if mixture is not None:
-            models = [self.at(min(t, model.trees.lifetime)) for t in mixture.lifetimes]
-            self._mixture = WidthMixture(mixture.weights, models)
+        if self.lifetime == "average" and path is not None:
+            lifetimes, weights = likely_widths(path)
+            models = [self.at(min(t, model.trees.lifetime)) for t in lifetimes]
+            self._mixture = WidthMixture(weights, models)
         return self
 
     def _fit_one_width(
@@ -240,15 +224,18 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         weight: FloatArray | None,
         seed: int,
         columns: Columns,
-    ) -> tuple[FittedModel, Widths | None, LifetimePath | None, NDArray[np.intp]]:
-        """Return a ridge fit at one lifetime, the lifetimes to average over, if any, and the path.
+    ) -> tuple[FittedModel, LifetimePath | None, NDArray[np.intp]]:
+        """Return a ridge fit at one lifetime, the path, and the numbers of the rows that it keeps.
 
-        And the numbers of the rows that the model keeps.
+        Where lifetimes are averaged it is the fit at the likeliest of them.
         """
         rows = columns(rows)
         check_ranges(rows)
-        widths, path = self._choose_widths(rows, Y, weight, seed)
-        longest = float(widths.lifetimes[-1])
+        lifetime, alpha, path = self._choose_width(rows, Y, weight, seed)
+        longest = lifetime
+        if self.lifetime == "average" and path is not None:
+            lifetimes, weights = likely_widths(path)
+            lifetime, longest = float(lifetimes[np.argmax(weights)]), float(lifetimes[-1])
         n_trees = enough_trees(
             self.n_estimators,
             rows.shape,
@@ -260,73 +247,22 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         order = order[kept]
         rows, Y = rows[order], Y[order]
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
-        likeliest = widths.lifetimes[[np.argmax(widths.weights)]]
-        levels = Levels.of(trees, np.minimum(likeliest, trees.lifetime))
+        levels = Levels.of(trees, np.array([min(lifetime, trees.lifetime)]))
         model = unfitted_ridge(
-            trees, levels, leaf, rows, Y, weight, widths.alpha, columns=columns, seed=seed
+            trees, levels, leaf, rows, Y, weight, alpha, columns=columns, seed=seed
         )
-        average = widths if self.lifetime == "average" else None
-        return fit_ridge(model, self.n_jobs), average, path, order
+        return fit_ridge(model, self.n_jobs), path, order
 
-    def _choose_widths(
+    def _choose_width(
         self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
-    ) -> tuple[Widths, LifetimePath | None]:
-        """Return lifetimes with their weights and a penalty, and the path they come from."""
-        average = self.lifetime == "average"
-        lifetime, alpha, path = choose_width(
-            rows,
-            Y,
-            weight,
-            seed,
-            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            criterion="evidence" if average else self.criterion,
-            solver=self.solver,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        if average and path is not None:
-            return Widths(*likely_widths(path), alpha), path
-        return Widths(np.array([lifetime]), np.ones(1), alpha), path
-
-    @property
-    def cell_weights_(self) -> FloatArray:
-        """Weights of the cells."""
-        return self._shaped(self._fitted().cell_weights)
-
-    @property
-    def intercept_(self) -> Any:
-        """Intercept, not penalised."""
-        return self._shaped(self._fitted().intercept)[()]
-
-    @property
-    def signal_variance_(self) -> Any:
-        """Variance of the function before any row is seen."""
-        return self._shaped(self._fitted().signal)[()]
-
-    @property
-    def noise_variance_(self) -> Any:
-        """Variance of the noise."""
-        return self.signal_variance_ * self.alpha_
-
-    @property
-    def log_marginal_likelihood_(self) -> float:
-        """Log-likelihood of y, computed when asked for."""
-        if isinstance(self._stream, ExactStream):
-            return self._stream.evidence
-        return log_marginal_likelihood(self._fitted(), self.n_jobs)
-
-    @property
-    def posterior_(self) -> LifetimePosterior:
-        """Posterior over the lifetime, where predictions are averaged over it."""
-        if getattr(self, "_mixture", None) is None or self.path_ is None:
-            raise AttributeError('posterior_ exists after a fit with lifetime="average".')
-        return width_posterior(self.path_)
+    ) -> Choice:
+        """Return a lifetime, a penalty, and the path on which they were chosen."""
+        criterion = "evidence" if self.lifetime == "average" else self.criterion
+        return choose_width(rows, Y, weight, seed, self._wanted(), criterion, self.solver)
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> MondrianKernelRegressor:
+    ) -> Self:
         """Learn from further rows, after :meth:`fit` or from nothing.
 
         After a fit, or where ``lifetime`` is a number, the model is at any moment the exact fit of
@@ -363,13 +299,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 'partial_fit follows one lifetime: set lifetime="auto" or a number instead of '
                 '"average".'
             )
-        first = not hasattr(self, "_model")
-        rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
-        Y = targets.astype(np.float64).reshape(rows.shape[0], -1)
-        self._learn(rows, Y, check_weights(sample_weight, rows))
-        if first:
-            self._one_output = targets.ndim == 1
-        return self
+        return super().partial_fit(X, y, sample_weight)
 
     def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
         super()._learn(rows, Y, sample_weight)
@@ -404,10 +334,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             UserWarning,
             stacklevel=5,
         )
-        if first:
-            return super()._next_stream(n_columns, n_outputs, n_new)
         if stream is None:
-            return self._stream_after_fit()
+            return super()._next_stream(n_columns, n_outputs, n_new)
         return self._continued(stream.fitted())
 
     def _exact_after_fit(self, n_new: int) -> ExactStream | None:
@@ -441,18 +369,18 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         model = self._fitted()
         if model.rows is None:
             raise ValueError("The rows were forgotten by partial_fit: there is no other lifetime.")
-        longest = model.trees.lifetime
-        if not 0 <= lifetime <= longest:
-            raise ValueError(
-                f"lifetime={lifetime} lies outside [0, {longest}], the time these trees have run."
-            )
-        levels = Levels.of(model.trees, np.array([float(lifetime)]))
-        other = self._copy_with(fit_ridge(replace(model, levels=levels), self.n_jobs))
+        model = replace(model, levels=self._levels_at(lifetime))
+        other = self._copy_with(fit_ridge(model, self.n_jobs))
         other.lifetime = float(lifetime)
         other._bars = other._mixture = None
         return other
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+    def _levels_at(self, lifetime: float) -> Levels:
+        """Return the cells of the trees at an earlier lifetime."""
+        trees = self._fitted().trees
+        if not 0 <= lifetime <= trees.lifetime:
+            raise ValueError(
+                f"lifetime={lifetime} lies outside [0, {trees.lifetime}], the time these trees "
+                "have run."
+            )
+        return Levels.of(trees, np.array([float(lifetime)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from mondrian_kernel import classifier, features, regressor
 from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._named_rows import NamedColumns, Row, numbers
 from mondrian_kernel._settings import ANOMALY_LIFETIME, STREAM_TREES
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._typing import FloatArray
 
 try:
@@ -31,33 +32,6 @@ __all__ = [
     "MondrianKernelClassifier",
     "MondrianKernelRegressor",
 ]
-
-_DOCS = {
-    "trees": """
-    n_estimators : int, default=100
-        Number of trees.
-    max_cells : int or None, default=None
-        Bound on the number of cells; None for none, of predictors for a million.
-    seed : int or None, default=None
-        Seed of the trees.""",
-    "predictor": """
-    lifetime : float or "auto", default="auto"
-        Lifetime λ of the kernel :math:`\\exp(-\\lambda \\lVert x - x' \\rVert_1)` on scaled
-        columns, or "auto" to learn it.
-    alpha : float or "auto", default="auto"
-        Penalty. "auto" is 0.1.
-    forgetting : "auto", None or float, default="auto"
-        Rows after which a row counts half; None forgets nothing, "auto" learns how much.""",
-}
-
-Class = TypeVar("Class", bound=type)
-
-
-def _documented(cls: Class) -> Class:
-    """Put the parameters that classes share where a docstring says ``<name>``."""
-    for name, text in _DOCS.items():
-        cls.__doc__ = (cls.__doc__ or "").replace(f"\n    <{name}>", text)
-    return cls
 
 
 class _GrowingTrees(NamedColumns):
@@ -86,7 +60,7 @@ class _GrowingTrees(NamedColumns):
             self._model._learn(row)  # without scikit-learn's checks, which take longer
 
 
-@_documented
+@shared_docs
 class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     r"""Sparse random features of the Laplace kernel, which grow with the rows.
 
@@ -97,7 +71,7 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     ----------
     lifetime : float, default=1.0
         Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)`.
-    <trees>
+    <river_trees>
 
     Examples
     --------
@@ -141,7 +115,7 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
         return pd.DataFrame.sparse.from_spmatrix(Phi, index=X.index)
 
 
-@_documented
+@shared_docs
 class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     r"""Anomaly score from how full the cells of a row are, in trees that grow with the rows.
 
@@ -157,7 +131,7 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     lifetime : float or None, default=None
         Lifetime λ of the trees, longer for smaller cells. None is 4 divided by the number of
         columns of the first row, which suits columns of standard deviation 1.
-    <trees>
+    <river_trees>
 
     Examples
     --------
@@ -250,7 +224,7 @@ class _Predictor(NamedColumns):
         raise NotImplementedError
 
 
-@_documented
+@shared_docs
 class MondrianKernelRegressor(_Predictor, base.MiniBatchRegressor):
     r"""Kernel regression in one pass, with the width chosen on the way and intervals.
 
@@ -259,8 +233,8 @@ class MondrianKernelRegressor(_Predictor, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    <predictor>
-    <trees>
+    <river_predictor>
+    <river_trees>
 
     Examples
     --------
@@ -319,7 +293,7 @@ class MondrianKernelRegressor(_Predictor, base.MiniBatchRegressor):
         return pd.Series(y, index=X.index)
 
 
-@_documented
+@shared_docs
 class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
     r"""Kernel classification in one pass, with the width chosen on the way.
 
@@ -328,8 +302,8 @@ class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    <predictor>
-    <trees>
+    <river_predictor>
+    <river_trees>
 
     Examples
     --------

@@ -41,16 +41,16 @@ def test_hessian_is_the_derivative_of_the_slope(loss, n_classes):
     F, Y = scores_and_targets(loss, n_classes)
     H = difference(lambda F: losses.slope(loss, Y, F), F)
     U = np.random.default_rng(0).normal(size=F.shape)
-    assert_allclose(losses.hessian(loss, Y, F)(U), np.einsum("ijk,ik->ij", H, U), atol=1e-7)
+    assert_allclose(losses.hessian(loss, F)(U), np.einsum("ijk,ik->ij", H, U), atol=1e-7)
     assert np.linalg.eigvalsh(H).max() <= losses.smoothness(loss, F.shape[1]) + 1e-8
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_hessian_in_the_intercept_sums_over_rows(loss, n_classes):
-    F, Y = scores_and_targets(loss, n_classes)
+    F, _ = scores_and_targets(loss, n_classes)
     s = np.arange(1.0, 13.0)[:, None]
-    product = losses.hessian(loss, Y, F)
+    product = losses.hessian(loss, F)
     columns = [(s * product(np.broadcast_to(e, F.shape))).sum(axis=0) for e in np.eye(F.shape[1])]
     assert_allclose(losses.intercept_hessian(loss, F, s), np.array(columns), atol=1e-12)
 
@@ -63,16 +63,6 @@ def test_values_by_definition():
     Y = 2 * Y - 1
     assert_allclose(losses.value("hinge", Y, F), np.clip(1 - Y * F, 0, None).sum(axis=1))
     assert_allclose(losses.value("squared", Y, F), ((F - Y) ** 2).sum(axis=1))
-
-
-def test_objective_adds_the_penalty_to_the_weighted_sum():
-    F, Y = scores_and_targets("log_loss", 2)
-    W, s = np.arange(6.0)[:, None], np.arange(12.0)
-    expected = s @ np.log1p(np.exp(-Y[:, 0] * F[:, 0])) + 0.3 * 55.0
-    assert losses.objective("log_loss", Y, F, W, 0.3, s) == pytest.approx(expected)
-    assert losses.objective("log_loss", Y, F, W, 0.3) == pytest.approx(
-        losses.objective("log_loss", Y, F, W, 0.3, np.ones(12))
-    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -103,7 +93,7 @@ def test_unknown_loss_and_missing_hessian():
     with pytest.raises(ValueError, match="'absolute' is not one of 'squared'"):
         losses.check_loss("absolute")
     with pytest.raises(ValueError, match="no second derivative"):
-        losses.hessian("hinge", np.ones((1, 1)), np.ones((1, 1)))
+        losses.hessian("hinge", np.ones((1, 1)))
 
 
 def test_conversions():

@@ -9,9 +9,10 @@ from sklearn.svm import SVC
 
 from linear.sparse_problem import LOSSES, features, minimise, targets
 from mondrian_kernel._linear import minimise as module
-from mondrian_kernel._linear.losses import dual_bound, objective, slope
+from mondrian_kernel._linear.losses import dual_bound, slope
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.sgd import inherit
+from oracles import objective
 
 WEIGHTS = np.random.default_rng(5).integers(0, 4, size=60).astype(float)
 

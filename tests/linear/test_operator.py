@@ -161,7 +161,7 @@ def test_products_without_an_operator(n_outputs):
     cells, n_cells, Phi = features()
     rng = np.random.default_rng(0)
     W, R = rng.normal(size=(n_cells, n_outputs)), rng.normal(size=(len(cells), n_outputs))
-    assert_allclose(gather_cells(cells, W, 3), Phi @ W, atol=1e-13)
+    assert_allclose(gather_cells(cells, W), Phi @ W, atol=1e-13)
     assert_allclose(scatter_cells(cells, R, n_cells), Phi.T @ R, atol=1e-13)
 
 

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import LifetimePath, lifetime_path
 from mondrian_kernel._path import choose as module
-from mondrian_kernel._path.choose import _settle, choose, choose_width, sample_rows
+from mondrian_kernel._path.choose import Wanted, _settle, choose, choose_width, sample_rows
 
 rng = np.random.default_rng(0)
-OPTIONS = {"n_estimators": 10, "criterion": "loo", "solver": "auto", "n_jobs": 1, "verbose": 0}
+WANTED = Wanted("auto", "auto", 10, 1, 0)
 
 
 def test_all_rows_or_a_sample_in_order(monkeypatch):
@@ -41,7 +41,7 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
     monkeypatch.setattr(module, "EXACT_ROWS", 10)
-    choose_width(rows, Y, None, 0, lifetime="auto", alpha="auto", **OPTIONS)
+    choose_width(rows, Y, None, 0, WANTED, "loo", "auto")
     for learner in seen:
         held_out = learner.held_out[1]
         assert learner.weight.sum() + len(held_out) == 200
@@ -54,14 +54,13 @@ def test_only_errors_have_slack(criterion, slack, monkeypatch):
     """A share of a likelihood would be many nats."""
     monkeypatch.setattr(module, "EXACT_ROWS", 10)
     X = rng.uniform(size=(60, 2))
-    options = OPTIONS | {"criterion": criterion}
-    _, _, path = choose_width(X, X[:, :1], None, 0, lifetime="auto", alpha="auto", **options)
+    _, _, path = choose_width(X, X[:, :1], None, 0, WANTED, criterion, "auto")
     assert path.slack == slack
 
 
 def test_copies_are_left_out_together_where_rows_are_few(seen):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
-    choose_width(rows, rows[:, :1], None, 0, lifetime="auto", alpha="auto", **OPTIONS)
+    choose_width(rows, rows[:, :1], None, 0, WANTED, "loo", "auto")
     for learner in seen:
         assert learner.held_out is None
         assert len(learner.Y) == 40
@@ -81,7 +80,7 @@ def test_what_is_given_is_not_evaluated():
     def never(lifetimes, alphas):
         raise AssertionError
 
-    assert choose(2.0, 0.1, never) == (2.0, 0.1, None)
+    assert choose(WANTED._replace(lifetime=2.0, alpha=0.1), never) == (2.0, 0.1, None)
 
 
 @pytest.mark.parametrize(("lifetime", "alpha"), [("auto", "auto"), (2.0, "auto"), ("auto", 0.3)])
@@ -96,7 +95,7 @@ def test_the_rest_is_the_best_of_the_path(lifetime, alpha):
             alphas=alphas, random_state=0,
         )  # fmt: skip
 
-    found = choose(lifetime, alpha, evaluate)
+    found = choose(WANTED._replace(lifetime=lifetime, alpha=alpha), evaluate)
     assert found[:2] == (found[2].best_lifetime, found[2].best_alpha)
 
 

@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianFeatures, sgd_path
-from mondrian_kernel._linear.losses import encode, objective, value
+from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.sgd import SgdState
 from mondrian_kernel._path import loss_path as module
+from oracles import objective
 
 rng = np.random.default_rng(0)
 X, X_VAL = rng.uniform(-1, 1, size=(120, 2)), rng.uniform(-1.2, 1.2, size=(80, 2))

@@ -396,7 +396,7 @@ FORGED_HEADERS = {
     "unhashable key": (_attribute("x_", {"dict": [[{"list": []}, 1]]}), "contradicts itself"),
     "objects of another shape": (_attribute("x_", {"objects": [[2], ["a"]]}), "other items"),
     "array of lists": (_attribute("x_", {"objects": [[1], [{"list": []}]]}), "other items"),
-    "stream": (_attribute("_stream", 3), "The stream is none"),
+    "stream": (_attribute("_stream", 3), "_stream is a value of type int"),
     "path": (_attribute("path_", 3), "path"),
     "notes": (_attribute("_notes", 3), "notes"),
     "mixture": (_attribute("_mixture", 3), "mixture"),

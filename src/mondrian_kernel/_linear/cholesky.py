@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -93,14 +93,27 @@ def loo_error(
     return error
 
 
+class RowCount(Protocol):
+    """How many rows there are: N, the sum of their weights, and whether the mean is left out."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows N."""
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the sample weights."""
+
+    @property
+    def centre(self) -> bool:
+        """Whether there is an intercept."""
+
+
 def evidences(
     quadratic: FloatArray,
     log_det: FloatArray,
     alphas: FloatArray,
-    *,
-    n_rows: int,
-    total_weight: float,
-    centre: bool,
+    rows: RowCount,
 ) -> tuple[FloatArray, FloatArray]:
     """Log marginal likelihoods (A,) from ``yᵀGy`` (T, A) and ``ln det(K + αI)`` (A,).
 
@@ -108,8 +121,8 @@ def evidences(
     rows. With an intercept the likelihood is the restricted one: the direction of the mean is left
     out (a flat prior on the intercept).
     """
-    n = total_weight - centre
-    log_det = log_det + (n - n_rows) * np.log(alphas)
+    n = rows.total_weight - rows.centre
+    log_det = log_det + (n - rows.n_rows) * np.log(alphas)
     paper = -0.5 * (quadratic + log_det + n * LOG_2PI)
     # One row and an intercept leave nothing to profile.
     variance = np.maximum(quadratic / (n if n > 0 else np.inf), np.finfo(float).tiny)
@@ -127,24 +140,9 @@ def exact_scores(
 ) -> Scores:
     """Scores from targets (N, T), dual (N, T, A), diag G (N, A) and ``ln det(K + αI)`` (A,)."""
     exact = np.zeros_like(alphas)
-    both = likelihoods(operator, Y, dual, log_det, alphas)
+    both = evidences(np.einsum("nt,nta->ta", Y, dual), log_det, alphas, operator)
     loo = loo_error(operator, dual, diagonal, alphas)
     return Scores(train_error(operator, dual, alphas), loo, exact, *both, exact)
-
-
-def likelihoods(
-    operator: Operator, Y: FloatArray, dual: FloatArray, log_det: FloatArray, alphas: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """:func:`evidences` of targets (N, T) and dual coefficients (N, T, A)."""
-    quadratic = np.einsum("nt,nta->ta", Y, dual)
-    return evidences(
-        quadratic,
-        log_det,
-        alphas,
-        n_rows=operator.n_rows,
-        total_weight=operator.total_weight,
-        centre=operator.centre,
-    )
 
 
 def lower_factor(A: FloatArray, alpha: float) -> FloatArray:
@@ -200,14 +198,9 @@ class Factor:
 
     def squares(self, V: FloatArray) -> FloatArray:
         """Squared norms of the columns of L⁻¹V."""
-        Z = self.whitened(V)
+        Z = linalg.solve_triangular(self.L, V, lower=True, check_finite=False)
         squares: FloatArray = np.einsum("ij,ij->j", Z, Z)
         return squares
-
-    def whitened(self, V: FloatArray) -> FloatArray:
-        """Return L⁻¹V."""
-        Z: FloatArray = linalg.solve_triangular(self.L, V, lower=True, check_finite=False)
-        return Z
 
 
 def dense_cost(n_rows: int, n_cells: int) -> float:

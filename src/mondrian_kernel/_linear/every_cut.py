@@ -120,6 +120,7 @@ class EveryCut:
     ) -> None:
         self.cells, self.splits, self.times = sequence.cells, sequence.splits, sequence.times
         n, m = self.cells.shape
+        self.n_rows, self.total_weight, self.centre = n, float(n), False
         self.y, self.alpha, self.tolerance, self.m, self.done = y, alpha, tolerance, m, 0
         self._new: tuple[IntArray, FloatArray, Fading] | None = None
         # Before any cut K = 11ᵀ.
@@ -153,9 +154,21 @@ class EveryCut:
     @property
     def evidences(self) -> tuple[FloatArray, FloatArray]:
         """Log marginal likelihoods, with the signal variance at its best and with variance 1."""
-        n, alphas = self.y.size, np.full(self.done + 1, self.alpha)
-        quadratic = self.misfit[None, :]
-        return evidences(quadratic, self.log_det, alphas, n_rows=n, total_weight=n, centre=False)
+        alphas = np.full(self.done + 1, self.alpha)
+        return evidences(self.misfit[None, :], self.log_det, alphas, self)
+
+    def curves(self) -> dict[str, FloatArray]:
+        """Return what is known after each cut, by the names that it has in a path."""
+        best, paper = self.evidences
+        curves = {
+            "train_error": self.train_error,
+            "loo_error": self.loo_error,
+            "loo_error_std": np.zeros_like(best),
+            "log_marginal_likelihood": best,
+            "log_marginal_likelihood_paper": paper,
+            "log_marginal_likelihood_std": np.zeros_like(best),
+        }
+        return curves if self._new is None else curves | {"validation_error": self.held_out_error}
 
     def run(self, callback: Callback | None = None, block: int | None = None) -> bool:
         """Go over all cuts; returns False after a KeyboardInterrupt, with the cuts done so far.

@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mondrian_kernel._linear.cholesky import (
     Scores,
     by_cholesky,
+    evidences,
     exact_scores,
-    likelihoods,
     loo_error,
     train_error,
 )
@@ -49,7 +49,7 @@ class Krylov(NamedTuple):
 
     ``solution`` (columns, N, A) is ``(K + αI)⁻¹`` applied to the starts, T has the diagonals ``a``
     and ``b`` (steps, columns), ``norm`` are the lengths of the starts and ``residual``
-    (columns, A) is the part of them that is left.
+    (columns, A) is the relative residual of each solution.
     """
 
     solution: FloatArray
@@ -116,8 +116,9 @@ class _Sums:
 
     With :math:`T + \alpha I = L D L^\top` and l beside the diagonal of L, directions
     :math:`w_j = v_j - l_j w_{j-1}` and :math:`q_j = -l_j q_{j-1}`, of which the first is 1, the
-    solution for a start of length 1 is :math:`\sum_j (q_j / d_j)\, w_j`. Some vectors are taken at
-    once: they and the last direction before them make up both their sum and the last direction.
+    solution for a start of length 1 is :math:`\sum_j (q_j / d_j)\, w_j`. Vectors are added in
+    blocks: a block, and the direction before it, give both its part of the sum and its last
+    direction.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class _Sums:
         return place
 
     def take(self, a: FloatArray, b: FloatArray) -> None:
-        """Take a step: T goes on with ``b`` beside and ``a`` on the diagonal."""
+        """Extend T by a step: ``a`` on the diagonal, ``b`` beside it."""
         below = b[:, None] / self.pivot
         if self._begun:
             self._q = -below * self._q
@@ -205,7 +206,7 @@ def n_probes(n_rows: int) -> int:
 
 
 class Probes:
-    """Random vectors z sent through G at every level and alpha: log-determinants, diagonals."""
+    """Diagonals and log-determinants at every level and alpha, estimated with random vectors z."""
 
     def __init__(
         self, operator: Operator, alphas: FloatArray, tol: float, rng: np.random.Generator
@@ -260,7 +261,7 @@ class Probes:
             train_error(operator, dual, alphas),
             loo_error(operator, dual, diagonal, alphas),
             np.sqrt(len(others) - 1.0) * others.std(axis=0),  # the jackknife's
-            *likelihoods(operator, Y, dual, log_det, alphas),
+            *evidences(np.einsum("nt,nta->ta", Y, dual), log_det, alphas, operator),
             0.5 * Y.shape[1] * log_det_std,
         )
 

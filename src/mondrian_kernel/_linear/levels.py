@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
-from mondrian_kernel._linear.operator import Operator, add_symmetric
+from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._settings import (
     KERNEL_ROWS,
     LANDMARK_JITTER,
@@ -165,43 +165,34 @@ class LevelOperator(Operator):
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product Φᵀ V for V (N, k), without sample weights, (F, k)."""
-        sums = self._fine_sums(V)
-        parts = [
-            value * _sums_by_group(group, sums)
-            for value, group in zip(self._values, self._group, strict=True)
-        ]
-        return np.concatenate(parts)
+        from mondrian_kernel._kernels.levels import scatter
+
+        fine, right = np.zeros((int(self._first[-1]), V.shape[1])), np.ascontiguousarray(V)
+
+        def run(begin: int, end: int) -> None:
+            scatter(self._cells, self._first, begin, end, right, fine)
+
+        in_threads(run, self._cells.shape[0], self.n_jobs, work=self._cells.size)
+        # The finest cells in a coarser one are neighbours: their numbers ascend one by one.
+        starts = [np.flatnonzero(np.diff(group, prepend=-1)) for group in self._group]
+        sums = [np.add.reduceat(fine, start, axis=0) for start in starts]
+        return np.concatenate([v * part for v, part in zip(self._values, sums, strict=True)])
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product Φ W for W (F, k), without sample weights, (N, k)."""
-        offset = self._levels.offset
-        each = zip(self._values, self._group, pairwise(offset), strict=True)
-        fine = [value * W[a:b][group] for value, group, (a, b) in each]
-        return self._fine_gather(np.sum(fine, axis=0))
+        from mondrian_kernel._kernels.levels import gather
+
+        each = zip(self._values, self._group, pairwise(self._levels.offset), strict=True)
+        fine = np.sum([value * W[a:b][group] for value, group, (a, b) in each], axis=0)
+        table = self._cells, self._first
+        return self._added(
+            lambda a, b, part: gather(*table, a, b, fine, part), (self.n_rows, W.shape[1])
+        )
 
     @property
     def _values(self) -> FloatArray:
         values: FloatArray = np.sqrt(self._level_weights / self._cells.shape[0])
         return values
-
-    def _fine_sums(self, V: FloatArray) -> FloatArray:
-        from mondrian_kernel._kernels.levels import scatter
-
-        out, right = np.zeros((int(self._first[-1]), V.shape[1])), np.ascontiguousarray(V)
-
-        def run(begin: int, end: int) -> None:
-            scatter(self._cells, self._first, begin, end, right, out)
-
-        in_threads(run, self._cells.shape[0], self.n_jobs, work=self._cells.size)
-        return out
-
-    def _fine_gather(self, W: FloatArray) -> FloatArray:
-        from mondrian_kernel._kernels.levels import gather
-
-        W = np.ascontiguousarray(W)
-        shape = self.n_rows, W.shape[1]
-        table = self._cells, self._first
-        return self._added(lambda a, b, part: gather(*table, a, b, W, part), shape)
 
     def _added(
         self,
@@ -237,11 +228,7 @@ class LevelOperator(Operator):
         in_threads(run, n, self.n_jobs, work=n * codes.size / 16)
         K *= self.root_weight
         K *= self.root_weight[:, None]
-        if self.centre:
-            u = self.mean_direction
-            Ku = K @ u
-            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
-        return K
+        return self._centred_matrix(K)
 
     def take(self, some: NDArray[np.intp]) -> LevelOperator:
         """Return the operator of some of the rows."""
@@ -273,19 +260,17 @@ class LevelOperator(Operator):
 
 def cells_above(trees: Trees, levels: Levels) -> IntArray:
     """Return the cell of each level in which each cell of the last level lies, (L, C)."""
-    finest = levels.column[-1]
-    top = np.flatnonzero(trees.top_nodes(finest))
+    return np.ascontiguousarray(levels.column[:, cell_nodes(trees, levels.column[-1])])
+
+
+def cell_nodes(trees: Trees, column: IntArray) -> NDArray[np.int64]:
+    """Return the node of each cell, (C,); ``column`` is the cell of each node at a lifetime."""
+    top = np.flatnonzero(trees.top_nodes(column))
     node = np.empty(top.size, np.int64)
-    node[finest[top]] = top
-    return np.ascontiguousarray(levels.column[:, node])
+    node[column[top]] = top
+    return node
 
 
 def is_in_order(group: IntArray) -> bool:
     """Whether cells are numbered from left to right; those of a stream are not, new ones follow."""
     return not np.any(group[:, 1:] < group[:, :-1])
-
-
-def _sums_by_group(group: IntArray, sums: FloatArray) -> FloatArray:
-    """Sum rows of ``sums`` over runs of equal numbers, which ascend one by one."""
-    total: FloatArray = np.add.reduceat(sums, np.flatnonzero(np.diff(group, prepend=-1)), axis=0)
-    return total

@@ -85,7 +85,7 @@ def slope(loss: str, Y: FloatArray, F: FloatArray) -> FloatArray:
     return np.asarray(out)
 
 
-def hessian(loss: str, Y: FloatArray, F: FloatArray) -> Callable[[FloatArray], FloatArray]:
+def hessian(loss: str, F: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Product with the Hessian ∂²ℓ/∂f² of each row: a function of U of shape (N, K).
 
     The Hessian is 2 for the squared loss, p(1-p) for two classes and diag(p) - ppᵀ for many, with
@@ -128,20 +128,6 @@ def smoothness(loss: str, n_outputs: int) -> float:
     if loss == "log_loss":
         return 0.25 if n_outputs == 1 else 0.5
     return 2.0 if loss == "squared" else 1.0
-
-
-def objective(
-    loss: str,
-    Y: FloatArray,
-    F: FloatArray,
-    W: FloatArray,
-    alpha: float,
-    sample_weight: FloatArray | None = None,
-) -> float:
-    r"""Objective :math:`\sum_i s_i \ell(y_i, f_i) + \alpha \lVert W \rVert^2`."""
-    losses = value(loss, Y, F)
-    total = losses.sum() if sample_weight is None else sample_weight @ losses
-    return float(total + alpha * np.vdot(W, W))
 
 
 def probabilities(F: FloatArray) -> FloatArray:
@@ -214,24 +200,24 @@ def announced_classes(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the classes of a stream and each row's class number.
 
-    ``classes`` are those told on this call, ``known`` those told before; one of them may be None.
+    ``classes`` are those given to this call, ``known`` those of earlier calls; one may be None.
     """
     if classes is not None and (known is None or not np.array_equal(classes, known)):
-        told = np.unique(label_array(classes))
-        check_classification_targets(told)
-        if told.size < 2:
+        given = np.unique(label_array(classes))
+        check_classification_targets(given)
+        if given.size < 2:
             raise ValueError(f"classes={classes!r} are fewer than two: it takes two to classify.")
-        if known is not None and not np.array_equal(told, known):
+        if known is not None and not np.array_equal(given, known):
             raise ValueError(
-                f"classes={told.tolist()} is not the same as on the last call to partial_fit, or "
+                f"classes={given.tolist()} is not the same as on the last call to partial_fit, or "
                 f"as of the fit before it: {known.tolist()}."
             )
-        known = told
+        known = given
     if known is None:
         raise ValueError(
             "classes must be passed on the first call to partial_fit: all that will ever come."
         )
-    return known, class_numbers(known, y, "told on the first call")
+    return known, class_numbers(known, y, "given to the first call")
 
 
 def class_numbers(classes: NDArray[Any], y: NDArray[Any], which: str) -> NDArray[np.intp]:

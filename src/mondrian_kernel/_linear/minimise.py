@@ -41,7 +41,7 @@ class Minimum(NamedTuple):
     ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
     of the rows, W = Φᵀ dual (plus a multiple of ``W0``, if given): a good start for the same rows
     with other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 if both
-    are within rounding. ``n_products`` counts products with ΦΦᵀ, or passes of the hinge.
+    are within rounding.
     """
 
     W: FloatArray
@@ -50,7 +50,6 @@ class Minimum(NamedTuple):
     objective: float
     gap: float
     n_steps: int
-    n_products: int
 
 
 def minimise(
@@ -146,7 +145,6 @@ class Newton:
             self.F0, self.square0 = operator.gather(W0), (W0**2).sum(axis=0)
         # Each output of the squared loss is a problem of its own; a softmax ties them together.
         self.inner = "nk,nk->k" if loss == "squared" else "nk,nk->"
-        self.n_products = 0
 
     def image(self, theta: FloatArray) -> FloatArray:
         """Return Gθ: one product with ΦΦᵀ."""
@@ -157,7 +155,6 @@ class Newton:
             out[:-2] += self.F0 * theta[-2]
             out[-2] = (self.F0 * theta[:-2]).sum(axis=0) + self.square0 * theta[-2]
         out[-1] = theta[-1]
-        self.n_products += 1
         return out
 
     def objective(self, theta: FloatArray, image: FloatArray) -> float:
@@ -188,7 +185,7 @@ class Newton:
             F = image[:-2] + image[-1]
             gradient = self.lift(theta, self.s * slope(self.loss, self.Y, F))
             steepest = self.image(gradient)
-            product = hessian(self.loss, self.Y, F)
+            product = hessian(self.loss, F)
             gap = self.gap(gradient, steepest, product)
             wanted = tol * max(J, floor)
             if gap <= wanted or step == max_iter:
@@ -213,7 +210,7 @@ class Newton:
         if self.W0 is not None:
             W += self.W0 * theta[-2]
         gap = 0.0 if gap <= tol * floor else gap
-        return Minimum(W, theta[-1].copy(), theta[:-2].copy(), J, gap, step, self.n_products)
+        return Minimum(W, theta[-1].copy(), theta[:-2].copy(), J, gap, step)
 
     def settle(self, theta: FloatArray, image: FloatArray, J: float) -> float:
         """Move the intercept to its best for the weights, in place; returns the objective."""
@@ -321,13 +318,12 @@ def minimise_hinge(
     keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
     draws = np.zeros(n_outputs, np.int64)
     W = operator.scatter(A * Y)
-    n_passes = np.zeros(n_outputs, np.int64)
     violation = HINGE_FIRST_VIOLATION
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
             y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
-            passes, draws[k] = hinge_descent(
+            _, draws[k] = hinge_descent(
                 operator.cells,
                 y,
                 upper,
@@ -341,7 +337,6 @@ def minimise_hinge(
                 violation,
             )
             A[:, k], W[:, k] = a, w[:, 0]
-            n_passes[k] += passes
 
     objective, gap, step = np.inf, np.inf, 0
     for step in range(max_iter + 1):
@@ -355,7 +350,7 @@ def minimise_hinge(
         gap = objective - dual_value(operator, Y, A, alpha)
         if gap <= tol * objective:
             break
-    return Minimum(W, b, A * Y, objective, gap, step, int(n_passes.sum()))
+    return Minimum(W, b, A * Y, objective, gap, step)
 
 
 def best_intercept(Y: FloatArray, scores: FloatArray, sample_weight: FloatArray) -> FloatArray:

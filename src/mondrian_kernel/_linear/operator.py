@@ -21,13 +21,13 @@ from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
-def gather_cells(cells: IntArray, W: FloatArray, n_jobs: int | None = None) -> FloatArray:
+def gather_cells(cells: IntArray, W: FloatArray) -> FloatArray:
     """Return Φ W for W (C, k) and rows in ``cells`` (N, M); an operator is faster for many."""
     from mondrian_kernel._kernels.descent import gather
 
     cells, W = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(W)
     F = np.empty((cells.shape[0], W.shape[1]))
-    in_threads(lambda begin, end: gather(cells, W, begin, end, F), F.shape[0], n_jobs)
+    gather(cells, W, 0, F.shape[0], F)
     return F
 
 
@@ -130,6 +130,14 @@ class Operator(Products, Protocol):
             centre(self.mean_direction, V)
         return V
 
+    def _centred_matrix(self, K: FloatArray) -> FloatArray:
+        """Apply H to both sides of a symmetric K (N, N), in place."""
+        if self.centre:
+            u = self.mean_direction
+            Ku = K @ u
+            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
+        return K
+
     def level(self, index: int) -> Operator:
         """Return one level alone."""
         return self
@@ -207,11 +215,9 @@ class SparseOperator(Operator):
         return np.array([self._Phi.shape[1]])
 
     def gather(self, W: FloatArray) -> FloatArray:
-        """Return Φ W for W (C, k), without sample weights."""
         return np.asarray(self._Phi @ W)
 
     def scatter(self, V: FloatArray) -> FloatArray:
-        """Return Φᵀ V for V (N, k), without sample weights."""
         return np.asarray(self._Phi.T @ V)
 
     def gram(self, V: FloatArray) -> FloatArray:
@@ -220,7 +226,6 @@ class SparseOperator(Operator):
         return self.centred(root * self.gather(self.scatter(root * self.centred(V.copy()))))
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
-        """Φ of some rows, without sample weights."""
         return self._Phi[some]
 
     def take(self, some: NDArray[np.intp]) -> SparseOperator:
@@ -362,11 +367,7 @@ class CellOperator(Operator):
         in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
         K *= self._scale
         K *= self._scale[:, None]
-        if self.centre:
-            u = self.mean_direction
-            Ku = K @ u
-            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
-        return K
+        return self._centred_matrix(K)
 
     @cached_property
     def _plain(self) -> FloatArray:

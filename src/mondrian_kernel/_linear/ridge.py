@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
 from mondrian_kernel._linear.conjugate_gradients import (
@@ -28,6 +28,49 @@ from mondrian_kernel._settings import (
     VARIANCE_RTOL,
 )
 from mondrian_kernel._typing import FloatArray
+
+
+class CellVariance:
+    """The variance of :class:`PredictiveVariance` from the lower factor ``L`` of A; pickles.
+
+    ``mean`` (C,) is that of the rows' φ. ``total_weight`` is infinite without an intercept.
+    """
+
+    def __init__(self, L: FloatArray, mean: FloatArray, alpha: float, total_weight: float) -> None:
+        self._L, self._mean, self._alpha, self._total = L, mean, alpha, total_weight
+
+    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
+        known = np.empty(Phi_new.shape[0])
+        for s in _panels(known.size, self._mean.size):
+            Z = self._whitened(Phi_new[s])
+            known[s] = np.einsum("ij,ij->j", Z, Z)
+        missing = np.maximum(1.0 - _squares(Phi_new), 0.0)
+        variance: FloatArray = missing + self._alpha * (known + 1.0 / self._total)
+        return variance
+
+    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n)."""
+        Z = self._whitened(Phi_new)
+        cov: FloatArray = self._alpha * (Z.T @ Z + 1.0 / self._total)
+        cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - _squares(Phi_new), 0.0)
+        return cov
+
+    def _whitened(self, Phi: sparse.csr_matrix) -> FloatArray:
+        Psi = Phi.toarray() - self._mean
+        Z: FloatArray = linalg.solve_triangular(self._L, Psi.T, lower=True, check_finite=False)
+        return Z
+
+
+def _squares(Phi: sparse.csr_matrix) -> FloatArray:
+    """φᵀφ of each row."""
+    return np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
+
+
+def _panels(n: int, height: int) -> list[slice]:
+    """Split n columns of a height into panels that fit into memory."""
+    step = max(1, PANEL_NUMBERS // height)
+    return [slice(begin, begin + step) for begin in range(0, n, step)]
 
 
 class PredictiveVariance:
@@ -60,31 +103,29 @@ class PredictiveVariance:
             sums = operator.scatter(operator.sample_weight[:, None])[:, 0]
             self._mean = sums / operator.total_weight
         self._factor = Factor(operator, alpha) if operator.size <= dense_size else None
-        if not self._primal:
+        self._cells: CellVariance | None = None
+        if self._factor is not None and self._factor.primal:
+            total = operator.total_weight if operator.centre else np.inf
+            self._cells = CellVariance(self._factor.L, self._mean, alpha, total)
+        else:
             products = operator.gather(self._mean[:, None])[:, 0]
             self._cross_mean: FloatArray = operator.root_weight * products
 
-    @property
-    def _primal(self) -> bool:
-        """Whether there is a factor, in the space of the features."""
-        return self._factor is not None and self._factor.primal
-
     def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
+        if self._cells is not None:
+            return self._cells(Phi_new)
         operator, alpha = self._operator, self._alpha
-        squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
+        squares = _squares(Phi_new)
         missing = np.maximum(1.0 - squares, 0.0)
         if operator.centre:
             missing += alpha / operator.total_weight
         centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
         # No eigenvalue of ΦᵀHΦ exceeds S. This bounds the variance below, whatever the rounding.
         least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
-
-        step = max(1, PANEL_NUMBERS // (self._mean.size if self._primal else operator.n_rows))
         variance = np.empty(squares.size)
-        for begin in range(0, squares.size, step):
-            s = slice(begin, begin + step)
-            variance[s] = self._known(Phi_new[s], missing[s], centred[s])
+        for s in _panels(squares.size, operator.n_rows):
+            variance[s] = self._known(self._cross(Phi_new[s]), missing[s], centred[s])
         result: FloatArray = missing + np.maximum(variance, least)
         return result
 
@@ -97,19 +138,16 @@ class PredictiveVariance:
 
         The shortfall of φᵀφ from 1 is independent between rows.
         """
+        if self._cells is not None:
+            return self._cells.covariance(Phi_new)
         operator, alpha = self._operator, self._alpha
-        squares = np.asarray(Phi_new.multiply(Phi_new).sum(axis=1)).ravel()
-        if self._factor is not None and self._factor.primal:
-            Z = self._factor.whitened((Phi_new.toarray() - self._mean).T)
-            cov: FloatArray = alpha * (Z.T @ Z)
-        else:  # cells may be many: no dense features
-            cross, along = self._cross(Phi_new), Phi_new @ self._mean
-            cov = (Phi_new @ Phi_new.T).toarray() - cross.T @ self._solved(cross)
-            cov += self._mean @ self._mean - along - along[:, None]
+        cross, along = self._cross(Phi_new), Phi_new @ self._mean
+        cov: FloatArray = (Phi_new @ Phi_new.T).toarray() - cross.T @ self._solved(cross)
+        cov += self._mean @ self._mean - along - along[:, None]
         cov = 0.5 * (cov + cov.T)
         if operator.centre:
             cov += alpha / operator.total_weight
-        cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - squares, 0.0)
+        cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - _squares(Phi_new), 0.0)
         return cov
 
     def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
@@ -128,26 +166,15 @@ class PredictiveVariance:
         ]
         return np.concatenate(blocks).T
 
-    def _known(
-        self, Phi_new: sparse.csr_matrix, missing: FloatArray, centred: FloatArray
-    ) -> FloatArray:
-        """α ψᵀA⁻¹ψ, which is ψᵀψ - kᵀ(K + αI)⁻¹k with k = HΦψ in the rows' own space."""
-        if self._factor is not None and self._factor.primal:
-            Psi = Phi_new.toarray() - self._mean
-            return self._alpha * self._factor.squares(Psi.T)
-        cross = self._cross(Phi_new)
+    def _known(self, cross: FloatArray, missing: FloatArray, centred: FloatArray) -> FloatArray:
+        r"""Return α ψᵀA⁻¹ψ = ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``.
+
+        Without a factor by conjugate gradients, from above. Each step takes its part off. At most
+        :math:`\lVert r \rVert^2/\alpha` is left to take, with r the residual: it ends when that is
+        small beside the variance itself.
+        """
         if self._factor is not None:
             return centred - self._factor.squares(cross)
-        return self._by_gradients(cross, missing, centred)
-
-    def _by_gradients(
-        self, cross: FloatArray, missing: FloatArray, centred: FloatArray
-    ) -> FloatArray:
-        r"""Return ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``, from above.
-
-        Each step takes its part off. At most :math:`\lVert r \rVert^2/\alpha` is left to take, with
-        r the residual: it ends when that is small beside the variance itself.
-        """
         rest = centred
 
         def small(now: Progress) -> bool:

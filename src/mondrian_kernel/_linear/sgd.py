@@ -39,7 +39,7 @@ class SgdState:
 
     in O(MK), then the average :math:`\bar W \propto \sum_t (t + 1) W_t`, which forgets where it
     started. η₀ is the inverse of the largest curvature, :math:`L (\lVert\phi_i\rVert^2 + 1) = 2 L`.
-    p is 3/4 for the smooth losses, as averages want it, and 1 for the hinge: the steps of Pegasos,
+    p is 3/4 for the smooth losses, best for averages, and 1 for the hinge: the steps of Pegasos,
     :math:`1/\lambda t`, once t is large. Losses and targets are those of
     :mod:`mondrian_kernel._linear.losses`.
 

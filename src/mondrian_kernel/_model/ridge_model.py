@@ -128,9 +128,7 @@ def log_marginal_likelihood(model: FittedModel, n_jobs: int | None) -> float:
         n * model.signal[:, None],
         np.array([log_det(operator, model.alpha)]),
         np.array([model.alpha]),
-        n_rows=operator.n_rows,
-        total_weight=operator.total_weight,
-        centre=operator.centre,
+        operator,
     )
     return float(profiled[0])
 

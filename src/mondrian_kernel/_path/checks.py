@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import _check_sample_weight
 
 from mondrian_kernel._linear.losses import LOSSES, check_classes, class_numbers, encode, label_array
-from mondrian_kernel._path.result import CRITERIA
+from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._settings import (
     JOINED_ROWS,
     LARGEST_NUMBER,
@@ -29,6 +31,8 @@ from mondrian_kernel._trees.checks import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
+
+P = ParamSpec("P")
 
 
 def default_alphas() -> FloatArray:
@@ -82,14 +86,23 @@ _OPTIONS: dict[str, list[Any]] = {
 """What arguments of paths may be; arrays are checked as they are read."""
 
 
-def check_options(path: str, **options: Any) -> None:
-    """Refuse impossible arguments of a path."""
-    validate_parameter_constraints({name: _OPTIONS[name] for name in options}, options, path)
-    validation = options.get("validation")
-    if options.get("criterion") == "holdout" and validation is None:
-        raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
-    if validation is not None and len(validation) != 2:
-        raise ValueError("validation must be a pair (X, y).")
+def checked_options(path: Callable[P, LifetimePath]) -> Callable[P, LifetimePath]:
+    """Let a path refuse impossible arguments before it does any work."""
+
+    @wraps(path)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> LifetimePath:
+        given = signature(path).bind(*args, **kwargs)
+        given.apply_defaults()
+        options = {name: value for name, value in given.arguments.items() if name in _OPTIONS}
+        validate_parameter_constraints(_OPTIONS, options, path.__name__)
+        validation = options["validation"]
+        if options.get("criterion") == "holdout" and validation is None:
+            raise ValueError("criterion='holdout' needs rows to hold out: pass validation=(X, y).")
+        if validation is not None and len(validation) != 2:
+            raise ValueError("validation must be a pair (X, y).")
+        return path(*args, **kwargs)
+
+    return checked
 
 
 def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:

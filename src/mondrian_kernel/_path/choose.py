@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,20 +56,34 @@ from mondrian_kernel._typing import FloatArray
 Choice = tuple[float, float, LifetimePath | None]
 
 
+class Wanted(NamedTuple):
+    """What an estimator was asked for; any text as lifetime or alpha asks for a choice."""
+
+    lifetime: float | str
+    alpha: float | str
+    n_estimators: int | str
+    n_jobs: int | None
+    verbose: Verbose
+
+    def n_trees(self, most: int) -> int:
+        """Return the number of trees of a path, at most ``most``."""
+        return most if isinstance(self.n_estimators, str) else min(self.n_estimators, most)
+
+
 def choose(
-    lifetime: float | str,
-    alpha: float | str,
-    evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath],
+    wanted: Wanted, evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath]
 ) -> Choice:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
     ``evaluate`` returns the path at given lifetimes and alphas, where None leaves them to it. It is
-    not called where neither is "auto".
+    not called where both are numbers.
     """
-    if lifetime != "auto" and alpha != "auto":
+    lifetime, alpha, *_ = wanted
+    lifetimes = None if isinstance(lifetime, str) else np.array([float(lifetime)])
+    alphas = None if isinstance(alpha, str) else np.array([float(alpha)])
+    if lifetimes is not None and alphas is not None:
         return float(lifetime), float(alpha), None
-    lifetimes = None if lifetime == "auto" else np.array([float(lifetime)])
-    path = evaluate(lifetimes, None if alpha == "auto" else np.array([float(alpha)]))
+    path = evaluate(lifetimes, alphas)
     return path.best_lifetime if lifetimes is None else float(lifetime), path.best_alpha, path
 
 
@@ -77,30 +92,24 @@ def choose_width(
     Y: FloatArray,
     weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int | str,
+    wanted: Wanted,
     criterion: str,
     solver: str,
-    n_jobs: int | None,
-    verbose: Verbose,
 ) -> Choice:
     """Choose for ridge regression.
 
     A path on some of the rows, with few trees, finds the region. A short path on at most 10 000
-    rows, with more trees, decides; it moves on while its best lies at an end. Leaving out one row
-    at a time is exact only where the path is. Beyond, a fifth of the rows is held out, whether or
-    not copies of them remain.
+    rows, with more trees, decides; it moves on while its best lies at an end. Leave-one-out errors
+    decide only where they are exact. With more rows a fifth of them is held out, whether or not
+    copies of these are fitted.
     """
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         some = sample_rows(rows.shape[0], seed)
         few = rows[some], Y[some], None if weight is None else weight[some]
-        search = _RidgeSearch(*few, seed, n_estimators, criterion, solver, n_jobs, verbose)
-        return search.run(lifetimes, alphas)
+        return _RidgeSearch(*few, seed, wanted, criterion, solver).run(lifetimes, alphas)
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 class _RidgeSearch:
@@ -112,11 +121,9 @@ class _RidgeSearch:
         Y: FloatArray,
         weight: FloatArray | None,
         seed: int,
-        n_estimators: int | str,
+        wanted: Wanted,
         criterion: str,
         solver: str,
-        n_jobs: int | None,
-        verbose: Verbose,
     ) -> None:
         joined = join_copies(rows, Y, weight)
         self.exact = joined[0].shape[0] <= EXACT_ROWS
@@ -124,8 +131,9 @@ class _RidgeSearch:
             criterion = "holdout"
         if criterion != "holdout":  # a row is left out with its copies
             rows, Y, weight = joined
-        self.rows, self.Y, self.weight, self.seed, self.n_jobs = rows, Y, weight, seed, n_jobs
-        self.criterion, self.callback = criterion, listener(verbose)
+        self.rows, self.Y, self.weight, self.seed = rows, Y, weight, seed
+        self.n_jobs, self.callback = wanted.n_jobs, listener(wanted.verbose)
+        self.criterion = criterion
         by_factors = solver == "auto" and criterion != "holdout" and self.exact
         self.solver = "dense" if by_factors else solver
         order = np.random.default_rng(seed).permutation(rows.shape[0])
@@ -134,12 +142,11 @@ class _RidgeSearch:
             n_out = max(1, int(HELD_OUT_SHARE * order.size))
             self.fitted = order[n_out:] if order.size > 1 else order
             self.held_out = rows[order[:n_out]], Y[order[:n_out]]
-        most = EXACT_TREES if self.exact else CHOICE_TREES
-        self.n_trees = most if isinstance(n_estimators, str) else min(n_estimators, most)
+        self.n_trees = wanted.n_trees(EXACT_TREES if self.exact else CHOICE_TREES)
 
     def run(self, lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         """Return the path that decides."""
-        # In their own order the rows give the very trees of the model.
+        # In their own order, so that the trees are those of the model.
         fitted = np.sort(self.fitted)
         grid = default_alphas() if alphas is None else alphas
         if lifetimes is not None:
@@ -190,7 +197,7 @@ class _RidgeSearch:
 def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
     """Return the rows, in order, that a choice is made on: all, or 10 000 at random.
 
-    Lifetime and alpha belong to the kernel and the noise, whatever the number of rows.
+    The best lifetime and alpha depend on kernel and noise, not on the number of rows.
     """
     if n_rows <= CHOICE_ROWS:
         return np.arange(n_rows)
@@ -207,7 +214,7 @@ def _settle(
     """Evaluate a window around the best of a rough path; move it while its best is at an end.
 
     ``look`` returns the path at given lifetimes and alphas. ``alphas`` are the alphas of every
-    window; None: those near the best so far. A move must pay for the next one.
+    window; None: those near the best so far. It moves again only after a move that was worth it.
     """
     k, a = rough.best_index
     good = rough.score[k] <= rough.score[k, a] + ALPHA_SLACK * abs(rough.score[k, a])
@@ -230,15 +237,9 @@ def choose_loss_width(
     loss: str,
     sample_weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int | str,
-    n_jobs: int | None,
-    verbose: Verbose,
+    wanted: Wanted,
 ) -> Choice:
     """Choose for a classifier, on some rows and trees."""
-    some = LOSS_SAMPLE_TREES
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         return loss_path(
@@ -246,17 +247,17 @@ def choose_loss_width(
             labels,
             n_classes,
             loss,
-            n_estimators=some if isinstance(n_estimators, str) else min(n_estimators, some),
+            n_estimators=wanted.n_trees(LOSS_SAMPLE_TREES),
             max_rows=int(np.clip(LOSS_SAMPLE_TARGETS // n_classes, *LOSS_SAMPLE_ROWS)),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=sample_weight,
             seed=seed,
-            n_jobs=n_jobs,
-            callback=listener(verbose),
+            n_jobs=wanted.n_jobs,
+            callback=listener(wanted.verbose),
         )
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 def choose_forest_width(
@@ -264,13 +265,8 @@ def choose_forest_width(
     Y: FloatArray,
     sample_weight: FloatArray | None,
     seed: int,
-    *,
-    lifetime: float | str,
-    alpha: float | str,
-    n_estimators: int,
+    wanted: Wanted,
     fit_intercept: bool,
-    n_jobs: int | None,
-    verbose: Verbose,
 ) -> Choice:
     """Choose for a forest, on some rows and trees."""
 
@@ -280,17 +276,17 @@ def choose_forest_width(
         return forest_path(
             rows[first[some]],
             Y[first[some]],
-            n_estimators=min(n_estimators, FOREST_SAMPLE_TREES),
+            n_estimators=wanted.n_trees(FOREST_SAMPLE_TREES),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=weight[some],
             fit_intercept=fit_intercept,
             seed=seed,
-            n_jobs=n_jobs,
-            callback=listener(verbose),
+            n_jobs=wanted.n_jobs,
+            callback=listener(wanted.verbose),
         )
 
-    return choose(lifetime, alpha, evaluate)
+    return choose(wanted, evaluate)
 
 
 def enough_trees(

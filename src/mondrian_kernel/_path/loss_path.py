@@ -16,7 +16,7 @@ from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.sgd import SgdState, inherit, parents
 from mondrian_kernel._path.checks import (
-    check_options,
+    checked_options,
     default_alphas,
     features_checker,
     held_out_rows,
@@ -163,8 +163,8 @@ class LossLearner:
     def _hand_down(self, cells: IntArray, n_cells: int) -> None:
         """Let the cells of the rows inherit the weights of the cells they were cut from.
 
-        Every score is kept then. The coefficients of the rows would also do as a start, but where
-        cells are few these are large and cancel, and no longer do when a cell is cut.
+        Every score is kept then. The coefficients of the rows are a worse start: where cells are
+        few they are large and cancel each other, and after a cut they no longer do.
         """
         if self._starts:
             parent_of = parents(self._cells, cells, n_cells)
@@ -196,9 +196,9 @@ def split(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows to fit and rows to hold out, a fifth of each class; every class keeps one to fit.
 
-    Each part has at most ``max_rows``; more are fitted only if there are more classes. A class of
-    fewer than five rows gives one with the probability of a fifth a row, a class of one row none.
-    If no row can be held out, the rows to fit are used for both.
+    Each part has at most ``max_rows``; more are fitted only if there are more classes. Of a class
+    of n < 5 rows one is held out with the probability n/5, and of a single row none. If no row can
+    be held out, the rows to fit are used for both.
     """
     first, fitted, held_out = [], [], []
     for c in np.unique(labels):
@@ -213,6 +213,7 @@ def split(
     return fit, out if out.size else fit
 
 
+@checked_options
 def sgd_path(
     X: ArrayLike,
     y: ArrayLike,
@@ -236,8 +237,9 @@ def sgd_path(
     At each lifetime the children of a split cell inherit its weight, which leaves the scores of all
     rows as they are. Then come some passes over the rows, O(M) a step. Scores are those of the
     weights averaged over these passes, which the next lifetime starts from. Steps are those of
-    :class:`mondrian_kernel._linear.sgd.SgdState`, for the hinge those of Pegasos. Few passes end
-    short of the minimum, mostly in the penalty: two children have twice the square of one weight.
+    :class:`mondrian_kernel._linear.sgd.SgdState`, for the hinge those of Pegasos. After
+    few passes the objective is still above its minimum, mostly because of the penalty: the weight
+    of a split cell counts twice.
 
     Parameters
     ----------
@@ -288,16 +290,6 @@ def sgd_path(
     >>> bool(np.mean(path.predict(X) == y) > 0.9)
     True
     """
-    check_options(
-        "sgd_path",
-        loss=loss,
-        alpha=alpha,
-        max_lifetime=max_lifetime,
-        n_lifetimes=n_lifetimes,
-        passes=passes,
-        validation=validation,
-        callback=callback,
-    )
     with naming("max_lifetime"):
         end = float(max_lifetime)
     checker = features_checker(n_estimators, random_state, n_jobs)

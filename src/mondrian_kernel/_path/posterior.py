@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.ridge import Fit, PredictiveVariance, solve
+from mondrian_kernel._linear.ridge import Fit, PredictiveVariance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._settings import (
     MEAN_NODES,
@@ -124,8 +124,7 @@ def components(
     keep = 8 * sum(operator.size**2 for operator in operators) <= MIXTURE_BYTES
     parts = []
     for lifetime, operator in zip(lifetimes.tolist(), operators, strict=True):
-        fit = solve(operator, rows.y, alpha)
-        fit = fit._replace(intercept=fit.intercept + rows.offset)
+        fit = rows.fit(operator, alpha)
         sigma2 = np.ones(fit.intercept.size)
         if profiled:
             sigma2 = signal_variance(operator, centred_targets(operator, rows.y)[0], fit.dual)

@@ -74,9 +74,9 @@ class RidgeRows:
         ):
             raise ValueError("The weights of the rows are not positive numbers.")
 
-    def fit(self, lifetime: float, alpha: float) -> Fit:
-        """Fit ridge regression."""
-        fit = solve(self.operator(lifetime), self.y, alpha)
+    def fit(self, operator: CellOperator, alpha: float) -> Fit:
+        """Fit ridge regression to the rows at a lifetime."""
+        fit = solve(operator, self.y, alpha)
         return fit._replace(intercept=fit.intercept + self.offset)
 
 
@@ -267,7 +267,7 @@ class LifetimePath:
         if not 0 < alpha < np.inf:
             raise ValueError(f"alpha must be positive and finite, got {alpha}.")
         if isinstance(model, RidgeRows):
-            coef, intercept, _ = model.fit(lifetime, alpha)
+            coef, intercept, _ = model.fit(model.operator(lifetime), alpha)
         elif lifetime != self.lifetimes[-1] or alpha != self.alphas[0]:
             raise ValueError(
                 "A path by stochastic gradients keeps the weights of its last lifetime only, "

@@ -17,6 +17,7 @@ from mondrian_kernel._linear.cholesky import (
     weights,
 )
 from mondrian_kernel._linear.lanczos import lanczos_cost, lanczos_scores
+from mondrian_kernel._linear.levels import cells_above
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._path.driver import Callback, Grown, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
@@ -30,7 +31,7 @@ from mondrian_kernel._settings import (
     PATH_PATIENCE,
 )
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.levels import features_through
+from mondrian_kernel._trees.levels import Levels, features_through
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
@@ -103,15 +104,11 @@ class RidgeLearner:
 
     def _operator(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> CellOperator:
         """Return the rows with a level for each lifetime."""
-        fine = trees.cells(float(lifetimes[-1]))
-        is_cell = np.flatnonzero(trees.left < 0)
-        node = np.empty(fine.total, np.int64)
-        node[fine.column[is_cell]] = is_cell
-        groups = np.stack([trees.cells(float(t)).column[node] for t in lifetimes], axis=1)
+        levels = Levels.of(trees, lifetimes)
         return CellOperator(
-            fine.column[leaf],
-            fine.total,
-            groups=groups,
+            levels.column[-1][leaf],
+            int(levels.per_tree[-1].sum()),
+            groups=cells_above(trees, levels).T,
             sample_weight=self.weight,
             centre=self.fit_intercept,
             n_jobs=self.n_jobs,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE
+from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, LEARN_BLOCK_ROWS, SAMPLE_LIFETIMES
 from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
 from mondrian_kernel.app.table_model import (
@@ -20,7 +20,6 @@ from mondrian_kernel.app.table_model import (
     Training,
     fit_table,
     guess_task,
-    learn_further,
     load_table_model,
     read_targets,
     rows_to_learn,
@@ -70,7 +69,10 @@ def update(args: Namespace, console: Console) -> None:
             table.fail(row, model.target, f"is {str(y[row])!r}, a class the model does not know")
     console.progress.stage("learning")
     try:
-        learn_further(model.estimator, X, y, console.progress)
+        for begin in range(0, len(y), LEARN_BLOCK_ROWS):
+            end = min(begin + LEARN_BLOCK_ROWS, len(y))
+            model.estimator.partial_fit(X[begin:end], y[begin:end])
+            console.progress(end, len(y))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {output} is as it was.") from None
     model = dataclasses.replace(model, n_rows=model.n_rows + len(y))
@@ -274,7 +276,6 @@ def path(args: Namespace, console: Console) -> None:
 def _follow_path(table: Table, choices: Choices, args: Namespace, console: Console) -> Any:
     """Return the lifetime path on all rows, or on a sample."""
     from mondrian_kernel import lifetime_path
-    from mondrian_kernel._path.loss_path import loss_path
 
     frame, y, rows, _ = rows_to_learn(table, choices)
     rows = rows[: args.max_rows]
@@ -283,12 +284,18 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     X = encoder.fit_transform(frame, y)
     spread = X.std(axis=0)
     X = X / np.where(encoder.is_number_ & (spread > 0), spread, 1.0)
-    options: dict[str, Any] = {"n_estimators": args.trees, "n_jobs": choices.n_jobs}
-    options["callback"] = console.progress
-    if choices.task == "regression":
-        return lifetime_path(X, y, random_state=choices.seed, **options)
-    classes, labels = np.unique(y, return_inverse=True)
-    return loss_path(X, labels, classes.size, "log_loss", seed=choices.seed, **options)
+    options: dict[str, Any] = {}
+    if choices.task == "classification":
+        options = {"loss": "log_loss", "n_lifetimes": SAMPLE_LIFETIMES}
+    return lifetime_path(
+        X,
+        y,
+        n_estimators=args.trees,
+        random_state=choices.seed,
+        n_jobs=choices.n_jobs,
+        callback=console.progress,
+        **options,
+    )
 
 
 def _path_rows(path: Any) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
-from mondrian_kernel.plotting.interval import coverage_by_fifth
+from mondrian_kernel.plotting.interval import coverage_by_fifth, is_inside
 
 _FALL, _GROWTH = "fall of R²", "growth of the log loss"
 
@@ -59,7 +59,7 @@ class Measured:
     computed when it is asked for, once.
 
     Test rows of a class that was not fitted are left out; ``n_unknown`` counts them, and ``rows``
-    are the numbers of the others. ``estimator`` becomes a function of rows of numbers.
+    are the numbers of the others. ``estimator`` is a copy of the model that takes encoded rows.
     ``column_of`` is the index of the column that each number comes from, and ``categories`` has
     None for a column of numbers. ``saved`` is the model whose importances are shown, by default
     the same.
@@ -254,9 +254,8 @@ def predict_blocks(
 
 def coverage_of(interval: FloatArray, y: FloatArray) -> dict[str, float]:
     """Return the share of targets inside their intervals, and the mean width of the intervals."""
-    inside = (interval[:, 0] <= y) & (y <= interval[:, 1])
     return {
-        "coverage": float(inside.mean()),
+        "coverage": float(is_inside(y, interval).mean()),
         "interval_width": float(np.mean(interval[:, 1] - interval[:, 0])),
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mondrian_kernel._settings import LEARN_BLOCK_ROWS, MAX_CATEGORIES
+from mondrian_kernel._settings import MAX_CATEGORIES
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.tables import Table, TableError
@@ -98,17 +97,6 @@ def load_table_model(file: str, n_jobs: int) -> TableModel:
     return model
 
 
-def used_columns(table: Table, choices: Choices) -> list[str]:
-    """Return the columns to learn from: all but the target and those left out."""
-    table.require([choices.target, *choices.drop, *choices.categorical])
-    names = [n for n in table.names if n != choices.target and n not in choices.drop]
-    if not names:
-        raise TableError(
-            f"{table.source}: no column is left to learn from; keep one beside the target."
-        )
-    return names
-
-
 def split_rows(n_rows: int, choices: Choices) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows to learn from and the rows to hold out, each in random order."""
     order = np.random.default_rng(choices.seed).permutation(n_rows)
@@ -120,12 +108,21 @@ def rows_to_learn(
     table: Table, choices: Choices
 ) -> tuple[Any, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
     """Return columns and targets of all rows, and which rows to learn from and to hold out."""
-    names = used_columns(table, choices)
+    table.require([choices.target, *choices.drop, *choices.categorical])
+    names = [n for n in table.names if n != choices.target and n not in choices.drop]
+    if not names:
+        raise TableError(
+            f"{table.source}: no column is left to learn from; keep one beside the target."
+        )
     y = read_targets(table, choices.target, choices.task)
     train, test = split_rows(table.n_rows, choices)
     if train.size < 2:
         raise TableError(f"{table.source}: {table.n_rows} rows are too few to learn from.")
-    require_variety(table, choices.target, y[train])
+    if (y[train] == y[train[0]]).all():
+        raise TableError(
+            f"{table.source}: column {choices.target!r} is {y[train[0]]} in every row: there is "
+            "nothing to learn."
+        )
     X = frame_to_learn(table, names, choices.categorical)
     refuse_useless_columns(table, X.take(train))
     return X, y, train, test
@@ -161,16 +158,6 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     held_out = {} if measured is None else measured.scores
     model = TableModel(choices.target, choices.task, saved, table.n_rows, held_out)
     return Training(model, measured)
-
-
-def learn_further(
-    estimator: Any, X: Any, y: NDArray[Any], callback: Callable[[int, int], None]
-) -> None:
-    """Let a fitted estimator learn more rows, some thousand at a time."""
-    for begin in range(0, len(y), LEARN_BLOCK_ROWS):
-        end = min(begin + LEARN_BLOCK_ROWS, len(y))
-        estimator.partial_fit(X[begin:end], y[begin:end])
-        callback(end, len(y))
 
 
 def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Any:
@@ -236,12 +223,3 @@ def read_targets(table: Table, target: str, task: str) -> NDArray[Any]:
         row = int(np.flatnonzero(missing)[0])
         table.fail(row, target, "is missing, but it is the target; take the row out")
     return values if task == "regression" else values.astype(str)
-
-
-def require_variety(table: Table, target: str, values: NDArray[Any]) -> None:
-    """Raise an error if all targets are the same."""
-    if (values == values[0]).all():
-        raise TableError(
-            f"{table.source}: column {target!r} is {values[0]} in every row: there is nothing to "
-            "learn."
-        )

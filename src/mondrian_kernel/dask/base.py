@@ -17,33 +17,18 @@ from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, is_learnt
 from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._path.choose import enough_trees, sample_rows
-from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import check_budget, check_penalty
+from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.growth import cells_on_blocks, grow_on_blocks
+from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
 from mondrian_kernel.dask.inputs import beside, known_rows, row_array
 
-Estimator = TypeVar("Estimator", bound=type)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_KEEP_CELLS = """
-    keep_cells : bool or "auto", default="auto"
-        Whether a fit without a matrix keeps the cells of all rows in the memory of the workers, M
-        bytes a row or 2 M where a tree has more than 256 cells. If not, rows are read and go down
-        the trees again at every step. By default they are kept where they take less than half of
-        what is free.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees, and of the rows on which the width is chosen."""
 _ROWS = """Rows, finite. They are read once for each level of the trees: ``persist`` them if they
             fit into the memory of the workers."""
-
-
-def block_docs(cls: Estimator) -> Estimator:
-    """Put the shared text where the docstring of a class says ``<name>``."""
-    cls.__doc__ = (cls.__doc__ or "").replace("\n    <keep_cells>", _KEEP_CELLS)
-    return shared_docs(cls)
 
 
 def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
@@ -127,7 +112,7 @@ class BlockEstimator(MondrianEstimator):
             partial(cells_on_blocks, blocks, lifetime, seed),
             n_classes,
         )
-        return grow_on_blocks(blocks, lifetime, n_trees, seed, self.max_cells)
+        return run_growth(BlockGrowth(blocks, n_trees, seed), lifetime, self.max_cells)[0]
 
     def _for_workers(self) -> Self:
         """Return a copy that predicts arrays, without anything large that this does not need."""

@@ -18,8 +18,10 @@ from scipy import linalg, sparse
 
 from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.lanczos import krylov
+from mondrian_kernel._linear.levels import cell_nodes
 from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
-from mondrian_kernel._settings import STD_NUMBERS, SUM_PANEL_NUMBERS
+from mondrian_kernel._linear.ridge import CellVariance
+from mondrian_kernel._settings import SUM_PANEL_NUMBERS
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -52,9 +54,7 @@ class CellBlocks:
     ) -> None:
         column, self.cells_per_tree = levels.column[-1], levels.per_tree[-1]
         self.n_cells, self.n_trees = int(self.cells_per_tree.sum()), trees.n_trees
-        top = np.flatnonzero(trees.top_nodes(column))
-        self.node = np.empty(self.n_cells, np.int64)
-        self.node[column[top]] = top
+        self.node = cell_nodes(trees, column)
         cuts = Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
         self._blocks, self._finder = blocks, send(_Finder(cuts, column, encode))
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)
@@ -162,6 +162,7 @@ class Sums:
     total_weight: float
     n_rows: int
     A: FloatArray
+    centre = True
 
     def joined(self, J: sparse.csr_matrix) -> Sums:
         """Return the sums of the features Jφ."""
@@ -173,6 +174,11 @@ class Sums:
         A = self.A.copy()
         A.flat[:: A.shape[0] + 1] += alpha
         return lower_factor(A, alpha)
+
+    def variance(self, alpha: float) -> CellVariance:
+        """Variance of f at new rows."""
+        mean = self.phi / self.total_weight
+        return CellVariance(self.factor(alpha), mean, alpha, self.total_weight)
 
     def solve(self, alpha: float) -> FloatArray:
         """Weights (C, T)."""
@@ -206,14 +212,7 @@ class Sums:
         log_det = np.log(values + alphas).sum(axis=0)
         log_det += (self.n_rows - values.size) * np.log(alphas)
         quadratic = (self.square[:, None] - np.einsum("et,ea->ta", c * c, shrink)) / alphas
-        return W, evidences(
-            quadratic,
-            log_det,
-            alphas,
-            n_rows=self.n_rows,
-            total_weight=self.total_weight,
-            centre=True,
-        )
+        return W, evidences(quadratic, log_det, alphas, self)
 
 
 def sum_totals(cells: CellBlocks) -> Sums:
@@ -306,41 +305,3 @@ class CellProducts(Products):
 def _gram(part: Part, W: FloatArray) -> tuple[FloatArray]:
     weighted = part.weight[:, None] * gather_cells(part.cells, W)
     return (scatter_cells(part.cells, weighted, W.shape[0]),)
-
-
-class SumVariance:
-    r"""Variance of f at new rows in units of σ², from sums; pickles.
-
-    The formula is that of :class:`mondrian_kernel._linear.ridge.PredictiveVariance`,
-    :math:`1 - \phi^\top\phi + \alpha \psi^\top (A + \alpha I)^{-1} \psi + \alpha / S`.
-    """
-
-    def __init__(self, sums: Sums, alpha: float) -> None:
-        self._L, self._mean = sums.factor(alpha), sums.phi / sums.total_weight
-        self._alpha, self._total = alpha, sums.total_weight
-
-    def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
-        step = max(1, STD_NUMBERS // self._mean.size)
-        known = np.empty(Phi_new.shape[0])
-        for k in range(0, known.size, step):
-            Z = self._whitened(Phi_new[k : k + step])
-            known[k : k + step] = np.einsum("ij,ij->j", Z, Z)
-        return _missing(Phi_new) + self._alpha * (known + 1.0 / self._total)
-
-    def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n)."""
-        Z = self._whitened(Phi_new)
-        cov: FloatArray = self._alpha * (Z.T @ Z + 1.0 / self._total)
-        cov.flat[:: cov.shape[0] + 1] += _missing(Phi_new)
-        return cov
-
-    def _whitened(self, Phi: sparse.csr_matrix) -> FloatArray:
-        Psi = Phi.toarray() - self._mean
-        Z: FloatArray = linalg.solve_triangular(self._L, Psi.T, lower=True, check_finite=False)
-        return Z
-
-
-def _missing(Phi: sparse.csr_matrix) -> FloatArray:
-    """Return 1 - φᵀφ of each row, which is 0 for a fitted one."""
-    return np.maximum(1.0 - np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel(), 0.0)

@@ -28,14 +28,14 @@ from mondrian_kernel._linear.losses import (
 from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
-from mondrian_kernel._path.choose import choose_loss_width
-from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.dask.base import BlockEstimator, block_docs, docs_of, not_on_dask
+from mondrian_kernel.dask.base import BlockEstimator, docs_of, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
 from mondrian_kernel.dask.inputs import is_collection
@@ -72,7 +72,7 @@ def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
     return True
 
 
-@block_docs
+@shared_docs
 class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     r"""Classification with the Mondrian kernel on rows in the blocks of a dask collection.
 
@@ -186,9 +186,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert weighed is not None
         return Encoded(classes, weighed / weight, self.loss)
 
-    def _choose(
-        self, blocks: Blocks, target: Encoded, seed: int
-    ) -> tuple[float, float, LifetimePath | None]:
+    def _choose(self, blocks: Blocks, target: Encoded, seed: int) -> Choice:
         if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
             return float(self.lifetime), float(self.alpha), None
         some = np.arange(blocks.n_rows)
@@ -199,18 +197,9 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert sample.Y is not None
         labels = target.labels(sample.Y)
         first, weight = join_equal(sample.X, labels[:, None], sample.weight * target.factor[labels])
+        n_classes, rows = target.classes.size, sample.X[first]
         return choose_loss_width(
-            sample.X[first],
-            labels[first],
-            target.classes.size,
-            self.loss,
-            weight,
-            seed,
-            lifetime="auto" if isinstance(self.lifetime, str) else self.lifetime,
-            alpha=self.alpha,
-            n_estimators=self.n_estimators,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            rows, labels[first], n_classes, self.loss, weight, seed, self._wanted()
         )
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)

@@ -86,7 +86,7 @@ class DaskMondrianFeatures(MondrianFeatures):
         self.n_features_in_, self._seed = trees.n_dims, seed
         keep_names(self, names)
         self.n_rounds_ = growth.n_rounds
-        self._set_trees(trees, reached_levels(trees, lifetimes, weights))
+        self.trees_, self.levels_ = trees, reached_levels(trees, lifetimes, weights)
         return self
 
     @docs_of(MondrianFeatures.fit_transform)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from mondrian_kernel._kernels.tables import Clocks
 from mondrian_kernel._settings import ROUND_NUMBERS, ROUND_ROWS_LEAST, ROUND_STEP
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
-from mondrian_kernel._trees.levels import run_growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, compute, delayed_call, joined, persist
@@ -57,19 +57,20 @@ class Places(NamedTuple):
 class BlockGrowth(Growth):
     """M trees in growth on rows in blocks; the rows never move.
 
-    In a round every open node of every tree is cut once. The cuts go to the blocks; each sorts its
-    rows into the new nodes and answers with their bounds and numbers. From the joint answer follow
-    the rings of all clocks up to the next cut of each node, those that miss the rows included.
-    There are as many rounds as the deepest tree has levels.
+    In a round every open node of every tree is cut once. The cuts go to the blocks. Each block
+    sorts its rows into the new nodes and answers with the bounds and the number of rows of each.
+    From the joint bounds the client draws the next cut of every node; draws that miss the bounds
+    are made and passed over, as in a local growth. There are as many rounds as the deepest tree has
+    levels.
 
-    Draws belong to nodes, and least, greatest and number do not depend on the order of rows: the
+    Every node has its own random numbers, and bounds do not depend on the order of rows. So the
     trees are, bit for bit, those of :class:`mondrian_kernel._trees.growth.Growth`, whatever the
-    blocks. (There a clock reads the range of one column at a time. Here that would take a pass over
-    the rows for every ring, and the bounds of all columns are needed in the end.)
+    blocks. (A local growth reads the range of one column at a time. Here that would take a pass
+    over the rows for each draw, and the bounds of all columns are needed in the end.)
 
     ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
     not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
-    counts the passes over all rows, ``n_bytes`` what was sent to a worker and answered by a block.
+    counts the passes over all rows.
     """
 
     _step = ROUND_STEP
@@ -80,7 +81,7 @@ class BlockGrowth(Growth):
         box, n_rows = blocks.box, blocks.n_rows
         check_ranges(box)
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
-        self.n_rounds, self.n_bytes = 0, (0, 0)
+        self.n_rounds = 0
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
         lower, upper = (np.tile(side, (n_trees, 1)) for side in box)
@@ -147,7 +148,7 @@ class BlockGrowth(Growth):
         rounds = [*self._rounds, cuts]
         if self._keep:
             kept = self._rows.map(_next_places, self.n_trees, rounds, each=self._kept)
-            joint = joined(delayed_call(kept, _bounds_of), merge_bounds)
+            joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
             *self._kept, joint = persist([*kept, joint])
         else:
             self._rounds = rounds
@@ -155,8 +156,6 @@ class BlockGrowth(Growth):
         answer: Bounds = compute([joint])[0]
         self._bounds.append(answer)
         self.n_rounds += 1
-        sent, answered = self.n_bytes
-        self.n_bytes = sent + sum(map(_size, rounds)), answered + _size(answer)
         return answer
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
@@ -171,7 +170,7 @@ class BlockGrowth(Growth):
         nodes = np.empty(trees.n_nodes, np.int32)
         sizes = preorder(left, right, time, self.n_trees, lifetime, nodes)
         nodes = nodes[: sizes.sum()]
-        # New numbers of nodes; -1, which is none, stays.
+        # New numbers of nodes. The number -1 means no node, also as an index.
         number = np.full(trees.n_nodes + 1, -1, np.int32)
         number[nodes] = np.arange(nodes.size, dtype=np.int32)
         links = trees.links[nodes]
@@ -199,13 +198,6 @@ class BlockGrowth(Growth):
             count=count.astype(np.int32),
         )
         return frozen, np.empty((0, self.n_trees), np.int32)
-
-
-def grow_on_blocks(
-    blocks: Blocks, lifetime: float, n_trees: int, seed: int, max_cells: int | None
-) -> Trees:
-    """Grow trees to a lifetime, or to the bound on cells."""
-    return run_growth(BlockGrowth(blocks, n_trees, seed), lifetime, max_cells)[0]
 
 
 def cells_on_blocks(blocks: Blocks, lifetime: float, seed: int, n_trees: int) -> int:
@@ -297,14 +289,6 @@ def _no_bounds(n: int, n_columns: int) -> Bounds:
     return Bounds(np.full(shape, np.inf), np.full(shape, -np.inf), np.zeros(n, np.int64))
 
 
-def _bounds_of(kept: _Kept) -> Bounds:
-    return kept[1]
-
-
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:
     """Bounds and numbers of the rows of two blocks."""
     return Bounds(np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper), a.n_rows + b.n_rows)
-
-
-def _size(arrays: tuple[Any, ...]) -> int:
-    return sum(a.nbytes for a in arrays)

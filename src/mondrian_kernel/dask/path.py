@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_kernel._path.checks import check_alphas, check_lifetimes
+from mondrian_kernel._path.checks import check_alphas, check_lifetimes, checked_options
 from mondrian_kernel._path.driver import advance, cell_budget
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import held_out_errors
@@ -23,6 +23,7 @@ from mondrian_kernel.dask.inputs import beside, row_array
 from mondrian_kernel.dask.regressor import Centred, is_dense
 
 
+@checked_options
 def lifetime_path(
     X: Any,
     y: Any,

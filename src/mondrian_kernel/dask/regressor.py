@@ -12,15 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._path.choose import sample_rows
-from mondrian_kernel._path.result import LifetimePath
+from mondrian_kernel._path.choose import Choice, sample_rows
 from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
+from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
-from mondrian_kernel._trees.levels import Levels, reached_levels
+from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (
     BlockEstimator,
-    block_docs,
     docs_of,
     map_rows,
     not_on_dask,
@@ -31,14 +30,13 @@ from mondrian_kernel.dask.cells import (
     CellBlocks,
     CellProducts,
     Sums,
-    SumVariance,
     join_matrix,
     sum_rows,
     sum_totals,
 )
 from mondrian_kernel.dask.cluster import slabs
 from mondrian_kernel.dask.inputs import is_collection, known_rows
-from mondrian_kernel.regressor import MondrianKernelRegressor, Widths
+from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class _Std(NamedTuple):
         )
 
 
-@block_docs
+@shared_docs
 class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
     r"""Ridge regression with the Mondrian kernel on rows in the blocks of a dask collection.
 
@@ -186,10 +184,10 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         seed = draw_seed(self.random_state)
         columns = self._learn_scales(blocks, seed, numbers)
         blocks = blocks.scaled(columns.scale)
-        widths, path = self._choose(blocks, seed)
-        trees = self._grow(blocks, float(widths.lifetimes[-1]), seed)
-        levels = reached_levels(trees, widths.lifetimes, widths.weights)
-        none, offset, alpha = np.empty(0), blocks.target_mean, float(widths.alpha)
+        lifetime, alpha, path = self._choose(blocks, seed)
+        trees = self._grow(blocks, lifetime, seed)
+        levels = Levels.of(trees, np.array([trees.lifetime]))
+        none, offset = np.empty(0), blocks.target_mean
         blank = FittedModel(trees, levels, none, none, columns, alpha, seed, none)
         keep = False if is_dense(self.solver, levels.n_features) else self.keep_cells
         cells = CellBlocks(blocks, trees, levels, Centred(offset), keep=keep)
@@ -201,23 +199,18 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self._bars = self._mixture = None
         return self
 
-    def _choose(self, blocks: Blocks, seed: int) -> tuple[Widths, LifetimePath | None]:
+    def _choose(self, blocks: Blocks, seed: int) -> Choice:
         """Choose as the local estimator does, on rows that are fetched."""
         if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
-            return Widths(np.array([float(self.lifetime)]), np.ones(1), self.alpha), None
+            return float(self.lifetime), float(self.alpha), None
         X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
         assert y is not None
-        return self._choose_widths(X, numbers(y), unless_one(weight), seed)
+        return self._choose_width(X, numbers(y), unless_one(weight), seed)
 
     @docs_of(MondrianKernelRegressor.at)
     def at(self, lifetime: float) -> Self:  # noqa: D102
         sums, model = self._dense_sums("at(lifetime)"), self._fitted()
-        longest = model.trees.lifetime
-        if not 0 <= lifetime <= longest:
-            raise ValueError(
-                f"lifetime={lifetime} lies outside [0, {longest}], the time these trees have run."
-            )
-        levels = Levels.of(model.trees, np.array([float(lifetime)]))
+        levels = self._levels_at(lifetime)
         other = self._copy_with(fit_sums(replace(model, levels=levels), sums, self._node))
         other.lifetime, other._bars = float(lifetime), None
         return other
@@ -241,7 +234,7 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         """Return the variance from sums; of the rows no errors are known."""
         if self._bars is None:
             sums, model = self._dense_sums("return_std=True"), self._fitted()
-            variance = SumVariance(sums.joined(join_matrix(model.levels, self._node)), model.alpha)
+            variance = sums.joined(join_matrix(model.levels, self._node)).variance(model.alpha)
             self._bars = ErrorBars(variance, np.empty((0, model.n_outputs)), np.empty(0))
         return self._bars
 

@@ -78,7 +78,7 @@ class Encoder:
     def __init__(self) -> None:
         self.objects: list[list[Any]] = []
         self.arrays: list[NDArray[Any]] = []
-        self._seen: dict[int, tuple[Any, dict[str, Any]]] = {}  # holds what it has the id of
+        self._seen: dict[int, tuple[Any, dict[str, Any]]] = {}  # values stay alive, ids unique
 
     def encode(self, value: Any, where: str) -> Any:
         """Return the JSON value that stands for a value; ``where`` names it in errors."""

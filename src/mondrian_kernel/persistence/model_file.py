@@ -15,7 +15,7 @@ from mondrian_kernel.persistence.container import ModelFileError, pack, read_byt
 from mondrian_kernel.persistence.encoding import Decoder, Encoder, cannot_save
 from mondrian_kernel.persistence.file_writing import PathLike, write_file
 
-# What a header that is none of ours may lead to.
+# Errors that a header may cause which `save` did not write.
 _CONTRADICTIONS = (
     ArithmeticError,
     AttributeError,

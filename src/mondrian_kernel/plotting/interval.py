@@ -90,16 +90,12 @@ class IntervalDisplay(Display):
     @property
     def covered(self) -> float:
         """Share of targets inside their intervals."""
-        return float(np.mean(self._is_inside))
+        return float(np.mean(is_inside(self.y_true, self.interval)))
 
     @property
     def covered_by_fifth(self) -> FloatArray:
         """Share of targets inside, by fifths of the prediction from the lowest on."""
         return coverage_by_fifth(self.y_true, self.y_pred, self.interval)
-
-    @property
-    def _is_inside(self) -> NDArray[np.bool_]:
-        return _is_inside(self.y_true, self.interval)
 
     @classmethod
     def from_estimator(
@@ -207,7 +203,8 @@ class IntervalDisplay(Display):
         ax = self._axes(ax, "plot")
         order = np.argsort(self.y_pred if self.x is None else self.x, kind="stable")
         x = np.arange(order.size) if self.x is None else self.x[order]
-        y, inside = self.y_true[order], self._is_inside[order]
+        y = self.y_true[order]
+        inside = is_inside(y, self.interval[order])
         self.band_ = ax.fill_between(
             x, *self.interval[order].T, color=BLUE, alpha=0.22, linewidth=0, label="interval"
         )
@@ -246,11 +243,12 @@ def coverage_by_fifth(y_true: FloatArray, y_pred: FloatArray, interval: FloatArr
     >>> coverage_by_fifth(y, y, np.stack([0 * y, 0 * y + 6.5], axis=1)).tolist()
     [1.0, 1.0, 1.0, 0.5, 0.0]
     """
-    inside, order = _is_inside(y_true, interval), np.argsort(y_pred, kind="stable")
+    inside, order = is_inside(y_true, interval), np.argsort(y_pred, kind="stable")
     parts = np.array_split(inside[order], 5)
     return np.array([part.mean() if part.size else np.nan for part in parts])
 
 
-def _is_inside(y: FloatArray, interval: FloatArray) -> NDArray[np.bool_]:
-    inside: NDArray[np.bool_] = (interval[:, 0] <= y) & (y <= interval[:, 1])
+def is_inside(y: FloatArray, interval: FloatArray) -> NDArray[np.bool_]:
+    """Return whether targets (n,) lie inside intervals (..., n, 2)."""
+    inside: NDArray[np.bool_] = (interval[..., 0] <= y) & (y <= interval[..., 1])
     return inside

@@ -37,6 +37,7 @@ from mondrian_kernel.app.report.sections import (
     Curves,
     choice_words,
     importance_section,
+    learnt_words,
     path_sections,
     plane_sections,
     worst_section,
@@ -45,12 +46,8 @@ from mondrian_kernel.app.report.sections import (
 
 def classification_content(measured: Measured, target: str) -> Content:
     """Return tiles, words and figures on a fitted classifier."""
-    estimator, scores, y, P = (
-        measured.estimator,
-        measured.scores,
-        measured.y_test,
-        measured.probability,
-    )
+    estimator, scores = measured.estimator, measured.scores
+    y, P = measured.y_test, measured.probability
     classes, right = estimator.classes_, scores["accuracy"]
     guess, boosting = scores["accuracy_of_the_commonest"], measured.boosting
     values, counts = np.unique(measured.y_train, return_counts=True)
@@ -73,11 +70,8 @@ def classification_content(measured: Measured, target: str) -> Content:
         figures, words = [matrix, reliability, *curves], [calibration, ranking]
         own = P[np.arange(y.size), labels]
         badness, shown["probability of the true class"] = 1.0 - own, own
-    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
     summary = [
-        f"“{target}” (one of {classes.size} classes) was learnt from {columns} of "
-        f"{measured.y_train.size} rows. All numbers below are measured on the same {y.size} test "
-        "rows, which were not fitted, unless they name others.",
+        learnt_words(measured, f"“{target}” (one of {classes.size} classes)"),
         f"The model is right on {percent(right)} of them. HistGradientBoosting of scikit-learn "
         f"with its defaults, fitted to the same rows, is right on {percent(boosting)}. Always "
         f"guessing the commonest class, {values[counts.argmax()]}, gives {percent(guess)}.",

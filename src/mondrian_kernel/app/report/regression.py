@@ -24,10 +24,12 @@ from mondrian_kernel.app.report.sections import (
     Curves,
     choice_words,
     importance_section,
+    learnt_words,
     path_sections,
     plane_sections,
     worst_section,
 )
+from mondrian_kernel.plotting.interval import is_inside
 
 _FIFTHS = ("lowest fifth", "second fifth", "middle fifth", "fourth fifth", "highest fifth")
 
@@ -46,14 +48,11 @@ def regression_content(measured: Measured, target: str) -> Content:
         measured, Curves(predict, f"mean predicted {target}", [None])
     )
     interval_words, intervals = _intervals(measured, target)
-    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
     share = (
         f" The model explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
     )
     summary = [
-        f"“{target}” was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
-        f"are measured on the same {y.size} test rows, which were not fitted, unless they name "
-        "others.",
+        learnt_words(measured, f"“{target}”"),
         f"The error (root mean squared) is {number(error)}. HistGradientBoosting of scikit-learn "
         f"with its defaults, fitted to the same rows, has {number(boosting)}. Guessing the mean "
         f"gives {number(guess)}.{share}",
@@ -119,7 +118,7 @@ def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> li
 def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     """Return sentences on the coverage, and the section on intervals."""
     y, ends, predicted = measured.y_test, measured.intervals, measured.predicted
-    inside = ((ends[..., 0] <= y) & (y <= ends[..., 1])).mean(axis=1)
+    inside = is_inside(y, ends).mean(axis=1)
     covered = measured.scores["coverage"]
     low, high = stats.binom.interval(0.95, y.size, COVERAGE) / np.array(y.size)
     agrees = "agrees" if low <= covered <= high else "does not agree"
@@ -204,9 +203,8 @@ def _interval_bars(
     y: FloatArray, predicted: FloatArray, ends: FloatArray, target: str, n_rows: int
 ) -> Figure:
     order = np.argsort(predicted)
-    y, predicted, (low, high) = y[order], predicted[order], ends[order].T
-    place = np.arange(y.size)
-    out = (y < low) | (high < y)
+    y, predicted, ends = y[order], predicted[order], ends[order]
+    place, (low, high), out = np.arange(y.size), ends.T, ~is_inside(y, ends)
     label, n_out = f"true {target}", int(out.sum())
     outside = "1 target lies" if n_out == 1 else f"{n_out} targets lie"
     return Figure(

@@ -46,6 +46,16 @@ class Curves(NamedTuple):
     names: Sequence[str | None]
 
 
+def learnt_words(measured: Measured, target: str) -> str:
+    """Return the sentences that a report begins with."""
+    columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
+    return (
+        f"{target} was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
+        f"are measured on the same {measured.y_test.size} test rows, which were not fitted, unless "
+        "they name others."
+    )
+
+
 def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section]:
     """Return a sentence on which columns matter, and the section on them."""
     names = measured.names
