@@ -21,6 +21,7 @@ from mondrian_kernel._linear.losses import (
 )
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.class_fit import fit_classes
+from mondrian_kernel._model.kernel_fit import plan_sizes
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.importance import findings_of_classes
@@ -184,6 +185,8 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         classes, labels = check_classes(targets)
         seed = draw_seed(self.random_state)
         learnt = self.lifetime == self.alpha == self.loss == "auto"
+        if learnt:
+            plan_sizes(rows.shape, self.n_estimators, self.max_cells)  # refuses too large a fit
         stages = Stages(self.verbose if learnt else 0, 6)
         metric = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
         if self.class_weight is not None:

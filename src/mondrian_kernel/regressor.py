@@ -16,7 +16,7 @@ from mondrian_kernel._base import MondrianEstimator, in_space_of_trees
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.importance import findings_of_numbers
-from mondrian_kernel._model.kernel_fit import fit_kernel, with_spread
+from mondrian_kernel._model.kernel_fit import fit_kernel, plan_sizes, with_spread
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fit_ridge, unfitted_ridge
 from mondrian_kernel._online.exact import ExactStream
@@ -178,12 +178,15 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         )
         Y, seed = as_columns(targets), draw_seed(self.random_state)
         std = Y.std(axis=0)
-        stages = Stages(self.verbose if self.lifetime == self.alpha == "auto" else 0, 7)
+        learnt = self.lifetime == self.alpha == "auto"
+        if learnt:
+            plan_sizes(rows.shape, self.n_estimators, self.max_cells)  # refuses too large a fit
+        stages = Stages(self.verbose if learnt else 0, 7)
         metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
         stages.done("columns")
         path, found = None, {}
         index = used_rows(sample_weight, rows.shape[0])
-        if self.lifetime == "auto" and self.alpha == "auto":
+        if learnt:
             order, weight = fixed_order(rows, Y, weight)
             rows, Y, index = rows[order], Y[order], index[order]
             fit = fit_kernel(

@@ -298,13 +298,13 @@ def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
 
 
 def plan_sizes(
-    n_rows: int, n_columns: int, n_estimators: int | str, max_cells: int | None
+    shape: tuple[int, ...], n_estimators: int | str, max_cells: int | None
 ) -> tuple[int, float]:
-    """Return the number of trees, and the cells of a tree at the last lifetime.
+    """Return the number of trees for rows of a shape, and the cells of a tree at its end.
 
     Raises MemoryError if the machine cannot hold them.
     """
-    n_trees = n_estimators
+    (n_rows, n_columns), n_trees = shape, n_estimators
     if isinstance(n_trees, str):
         n_trees = int(np.clip(LEVEL_PAIRS / n_rows, *MODEL_TREES))
         n_trees = max(1, min(n_trees, LEVEL_PAIRS_MOST // n_rows))
@@ -332,7 +332,7 @@ def plan_trees(
 
     The last lifetime is that at which trees have a quarter as many cells as rows, within bounds.
     """
-    n_trees, cells = plan_sizes(rows.shape[0], rows.shape[1], n_estimators, max_cells)
+    n_trees, cells = plan_sizes(rows.shape, n_estimators, max_cells)
     growth = Growth(rows, PILOT_TREES, seed, 1)
     budget = max(int(cells * PILOT_TREES), PILOT_TREES + 1)
     longest = growth.advance_within(np.finfo(float).max, budget)
