@@ -21,10 +21,10 @@ from mondrian_kernel._linear.losses import (
 )
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._model.class_fit import fit_classes
-from mondrian_kernel._model.kernel_fit import plan_sizes
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.importance import findings_of_classes
+from mondrian_kernel._model.kernel_fit import plan_sizes
 from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
