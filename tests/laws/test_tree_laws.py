@@ -19,6 +19,7 @@ from laws.level import (
     assert_same_frequencies,
     assert_same_law,
 )
+from mondrian_kernel._settings import GROWTH_TREES
 from mondrian_kernel._trees.growth import Growth
 from oracles import mondrian_tree, n_cells, nodes, path_down, path_to
 
@@ -258,11 +259,10 @@ def test_trees_are_independent(source):
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_trees_of_different_blocks_are_independent(n_jobs):
     """Threads grow blocks of trees; trees with the same place in two blocks differ."""
-    n_blocks = 4 * n_jobs
-    growth = Growth(X, 1000 * n_blocks, 3, n_jobs)
+    growth = Growth(X, 500 * GROWTH_TREES, 3, n_jobs)
     growth.advance(np.inf)
     block = growth.freeze()[0]
-    root = block.root.reshape(n_blocks, -1)
+    root = block.root.reshape(-1, GROWTH_TREES)
     assert len(set(block.time[root].ravel())) == root.size, "two trees are the same"
     child = np.where(block.left[block.left[root]] >= 0, block.left[root], block.right[root])
     for draw in (block.time[root], block.loc[root], block.time[child] - block.time[root]):
