@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_MAGIC, _FORMAT = b"\x89MONDR\r\n", 3
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 4
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
 _KNOTS, _KNOT_ROWS = 5, 250  # predictions at which quantiles are taken, and rows for each

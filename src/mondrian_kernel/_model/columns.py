@@ -44,8 +44,8 @@ class Columns:
     knots, ranks : ndarrays of shape (Q, D)
         Values of each column, not decreasing, and the share of rows below them.
     centre : ndarray of shape (D,) or None
-        With a centre, t(x) is rounded to single precision: trees take half the memory, and rows go
-        down them faster. None: 0, and t(x) is not rounded.
+        With a centre, t(x) is rounded to single precision, and trees take half of the memory. None
+        stands for 0, and t(x) is not rounded.
     """
 
     scale: FloatArray

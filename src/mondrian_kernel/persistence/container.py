@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE, FILE_LEVEL
 from mondrian_kernel.persistence.file_writing import PathLike
 
-FORMAT = 3
+FORMAT = 4
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
