@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from mondrian_kernel._model import learn_columns as module
-from mondrian_kernel._model.columns import Columns, is_learnt, rank_table
+from mondrian_kernel._model.columns import Columns, Metric, is_learnt, rank_table
 from mondrian_kernel._model.learn_columns import _Search, learn_columns
 
 rng = np.random.default_rng(0)
@@ -166,3 +166,14 @@ def test_impossible_columns_are_refused(name):
     bad.flat[-1] = -1.0
     with pytest.raises(ValueError, match=r"number|decrease"):
         Columns(**{**vars(columns), name: bad}).check(4)
+
+
+def test_centred_columns_keep_their_digits_beside_a_large_mean():
+    """Single precision rounds what is left of a column without its mean, not the column."""
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    columns = Metric(Columns.scaled(np.array([1.0, 3.0])), np.ones(1), np.ones(1))
+    found = columns.centred(X + 1e7).columns(X + 1e7)
+    assert found.dtype == np.float32
+    expected = (X - X.mean(axis=0)) / [1.0, 3.0]
+    # X + 1e7 is rounded by 1e-9; numbers up to 4 by 4 * 2**-24.
+    assert_allclose(found, expected, rtol=0, atol=1e-8 + 4 * 2.0**-24)
