@@ -221,14 +221,10 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
                     i = order[tree, k]
                     leaf[i, tree] = here + offset
                     for d in range(n_dims):
-                        if X[i, d] < lower[here, d]:
-                            lower[here, d] = X[i, d]
-                        if X[i, d] > upper[here, d]:
-                            upper[here, d] = X[i, d]
+                        lower[here, d] = min(lower[here, d], X[i, d])
+                        upper[here, d] = max(upper[here, d], X[i, d])
         for here in range(at - 1, first, -1):  # children come after their parent
             above = parent[here] - offset
             for d in range(n_dims):
-                if lower[here, d] < lower[above, d]:
-                    lower[above, d] = lower[here, d]
-                if upper[here, d] > upper[above, d]:
-                    upper[above, d] = upper[here, d]
+                lower[above, d] = min(lower[above, d], lower[here, d])
+                upper[above, d] = max(upper[above, d], upper[here, d])
