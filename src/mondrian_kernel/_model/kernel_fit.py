@@ -300,7 +300,7 @@ def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
 def plan_sizes(
     shape: tuple[int, ...], n_estimators: int | str, max_cells: int | None
 ) -> tuple[int, float]:
-    """Return the number of trees for rows of a shape, and the cells of a tree at its end.
+    """Return the number of trees for rows of a shape, and the cells of each at its last lifetime.
 
     Raises MemoryError if the machine cannot hold them.
     """

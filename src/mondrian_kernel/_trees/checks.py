@@ -170,13 +170,13 @@ def check_memory(n_rows: int, n_bytes: float) -> None:
 
 
 def machine_memory() -> float:
-    """Return the bytes of memory of this machine or container, infinity where nobody knows."""
+    """Return the bytes of memory of this machine or container, infinity if it is not known."""
+    limit = Path("/sys/fs/cgroup/memory.max")
     try:
         most = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # not on every system
+        text = limit.read_text().strip() if limit.is_file() else "max"
+    except (AttributeError, OSError, ValueError):  # a system without these, or a file kept from us
         return np.inf
-    limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.is_file() else "max"
     return min(most, float(text)) if text.isdigit() else most
 
 
