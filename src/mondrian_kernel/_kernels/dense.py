@@ -108,28 +108,28 @@ def solve_upper(L, n, B):
                 B[k, j] -= b * L[i, j]
 
 
-@kernel(fastmath=True)
+@kernel
 def city_block(A, B, out):
-    """Write the L1 distances between rows of A (n, D) and B (m, D) to ``out`` (n, m), float32."""
-    n_columns = A.shape[1]
+    """Write the L1 distances between rows of A (n, D) and columns of B (D, m) to ``out`` (n, m)."""
     for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            total = np.float32(0.0)
-            for d in range(n_columns):
-                total += abs(A[i, d] - B[j, d])
-            out[i, j] = total
+        for j in range(B.shape[1]):
+            out[i, j] = abs(A[i, 0] - B[0, j])
+        for d in range(1, A.shape[1]):
+            own = A[i, d]
+            for j in range(B.shape[1]):
+                out[i, j] += abs(own - B[d, j])
 
 
-@kernel(fastmath=True)
+@kernel
 def squared_distances(A, B, out):
-    """Write the squared distances between rows of A (n, D) and B (m, D) to ``out`` (n, m)."""
-    n_columns = A.shape[1]
+    """Write the squared distances between rows of A (n, D) and columns of B (D, m) to ``out``."""
     for i in range(A.shape[0]):
-        for j in range(B.shape[0]):
-            total = np.float32(0.0)
-            for d in range(n_columns):
-                total += (A[i, d] - B[j, d]) * (A[i, d] - B[j, d])
-            out[i, j] = total
+        for j in range(B.shape[1]):
+            out[i, j] = (A[i, 0] - B[0, j]) ** 2
+        for d in range(1, A.shape[1]):
+            own = A[i, d]
+            for j in range(B.shape[1]):
+                out[i, j] += (own - B[d, j]) ** 2
 
 
 @kernel(fastmath=True)

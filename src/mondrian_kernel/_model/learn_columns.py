@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,7 @@ class _Search:
         self.ranks = whole.ranked(rows).astype(np.float32)
         self.Y = Y[some]
         self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
+        self._room = np.empty(0, np.float32)
 
     def draws(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield rows to fit and rows to hold out, all of them once before any comes again."""
@@ -201,6 +203,19 @@ class _Search:
             last = [*last, theta] if step > 2 * steps // 3 else [theta]
         return np.asarray(np.mean(last, axis=0))
 
+    def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:
+        """Return room for the kernels of each width and one more, of rows fitted and held out.
+
+        It is the same memory in every step: new memory would take as long as what is done in it.
+        """
+        shapes = [(len(COLUMN_WIDTHS) + 1, n, n_fit) for n in (n_fit, n_out)]
+        ends = np.cumsum([0, *map(np.prod, shapes)])
+        if self._room.size < ends[-1]:
+            self._room = np.empty(ends[-1], np.float32)
+        return [
+            self._room[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)
+        ]
+
     def slope(
         self, theta: FloatArray, fitted: NDArray[np.intp], out: NDArray[np.intp]
     ) -> tuple[float, FloatArray]:
@@ -211,43 +226,44 @@ class _Search:
         """
         from mondrian_kernel._kernels.dense import city_block, weighted_differences
 
-        r, m, v = self.parts(theta)
+        r, m, weights = self.parts(theta)
+        v = weights.astype(np.float32)
         value = (np.exp(r) * (1.0 - m))[self.group].astype(np.float32)
         rank = (np.exp(r) * m)[self.group].astype(np.float32)
         T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
-        K = []  # widths of both matrices; each is the fourth power of the one before
-        for t in T:
-            D = np.empty((t.shape[0], fitted.size), np.float32)
-            city_block(t, T[0], D)
-            powers = [np.exp(np.float32(-COLUMN_WIDTHS[0]) * D)]
-            for _ in COLUMN_WIDTHS[1:]:
-                squared = powers[-1] * powers[-1]
-                powers.append(squared * squared)
-            K.append(powers)
+        by_column = np.ascontiguousarray(T[0].T)
+        K = self._matrices(out.size, fitted.size)
+        for t, E in zip(T, K, strict=True):
+            city_block(t, by_column, E[0])
+            E[0] *= np.float32(-COLUMN_WIDTHS[0])
+            np.exp(E[0], out=E[0])
+            for k in range(1, v.size):  # each is the fourth power of the one before
+                np.multiply(E[k - 1], E[k - 1], out=E[k])
+                np.multiply(E[k], E[k], out=E[k])
         s, s_out = self.s[fitted], self.s[out][:, None]
-        A = sum(w * E for w, E in zip(v, K[0], strict=True)).astype(np.float64)
+        A = _weighted_sum(v, K[0]).astype(np.float64)
         A.flat[:: fitted.size + 1] += 1.0 / s
         centre = np.average(self.Y[fitted], axis=0, weights=s)
-        factor, _ = lapack.dpotrf(A, lower=1, overwrite_a=1)
+        factor, _ = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
-        parts = [E @ a for E in K[1]]
-        residual = sum(w * p for w, p in zip(v, parts, strict=True)) + centre - self.Y[out]
+        single = a.astype(np.float32)
+        parts = K[1][:-1] @ single
+        residual = np.tensordot(v, parts, 1) + centre - self.Y[out]
         scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
         error = float(np.sum(s_out * residual**2) / scale) + LEAST_ERROR
-        slope = 2.0 * s_out * residual / (scale * error)
-        z = lapack.dpotrs(
-            factor, sum(w * (E.T @ slope) for w, E in zip(v, K[1], strict=True)), lower=1
-        )[0]
+        slope = (2.0 * s_out * residual / (scale * error)).astype(np.float32)
+        down = _weighted_sum(v, K[1]).T @ slope
+        z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
         half, n_groups = 0.5 * out.size, self.n_groups
         gradient = np.empty_like(theta)
-        for k, (E, w) in enumerate(zip(K[0], v, strict=True)):
-            change = np.sum(slope * parts[k]) - np.sum(z * (E @ a))
-            gradient[2 * n_groups + k] = half * w * change
+        change = np.sum(slope * parts, axis=(1, 2)) - np.sum(z * (K[0][:-1] @ single), axis=(1, 2))
+        gradient[2 * n_groups :] = half * weights * change
+        by_width = (-weights * np.array(COLUMN_WIDTHS)).astype(np.float32)
         pairs = []  # derivatives in the distances of the pairs of both matrices
-        for Es, left in ((K[0], -z), (K[1], slope)):
-            each = zip(COLUMN_WIDTHS, v, Es, strict=True)
-            by_distance = sum(np.float32(-c * w) * E for c, w, E in each)
-            pairs.append(by_distance * (left @ a.T).astype(np.float32))
+        for E, left in zip(K, (-z, slope), strict=True):
+            by_distance = _weighted_sum(by_width, E)
+            by_distance *= left @ single.T
+            pairs.append(by_distance)
         by_part = []
         for table in (self.values, self.ranks):
             total = np.zeros(table.shape[1])
@@ -263,3 +279,9 @@ class _Search:
         gradient[n_groups : 2 * n_groups] += logit / COLUMN_RANK_PRIOR**2
         prior = np.sum(centred**2) / COLUMN_PRIOR**2 + np.sum(logit**2) / COLUMN_RANK_PRIOR**2
         return half * np.log(error) + 0.5 * float(prior), gradient
+
+
+def _weighted_sum(weights: NDArray[np.float32], E: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Write Σ_k weights[k] E[k] to the last matrix of E (1 + size of weights, n, m)."""
+    np.dot(weights, E[:-1].reshape(weights.size, -1), out=E[-1].reshape(-1))
+    return E[-1]

@@ -190,7 +190,8 @@ def _distances(
     from mondrian_kernel._kernels.dense import city_block, squared_distances
 
     distance = np.empty((A.shape[0], B.shape[0]), np.float32)
-    (city_block if kind == "cityblock" else squared_distances)(A, B, distance)
+    by_column = np.ascontiguousarray(B.T)
+    (city_block if kind == "cityblock" else squared_distances)(A, by_column, distance)
     return distance
 
 
