@@ -283,5 +283,6 @@ class _Search:
 
 def _weighted_sum(weights: NDArray[np.float32], E: NDArray[np.float32]) -> NDArray[np.float32]:
     """Write Σ_k weights[k] E[k] to the last matrix of E (1 + size of weights, n, m)."""
-    np.dot(weights, E[:-1].reshape(weights.size, -1), out=E[-1].reshape(-1))
-    return E[-1]
+    total: NDArray[np.float32] = E[-1]
+    np.dot(weights, E[:-1].reshape(weights.size, -1), out=total.reshape(-1))
+    return total
