@@ -207,8 +207,8 @@ JOINED_ROWS = 1000
 
 # Relevances are raised to one of these powers, by the error of a few trees on all rows. The last
 # is for more than COLUMN_MANY_ROWS rows; with 8000 rows none of six sets took it.
-METRIC_POWERS, METRIC_POWER_MANY = (0.4, 0.7, 1.0), 1.5
-METRIC_TREES, METRIC_ROWS = 30, 30_000  # trees, and most rows for it
+METRIC_POWERS, METRIC_POWER_MANY = (0.7, 0.4, 1.0), 1.5
+METRIC_TREES, METRIC_ROWS = 30, 10_000  # trees, and most rows for it
 METRIC_NOISE = (-3.0, -1.0, 1.0)  # logarithms of the weight of each level
 
 # Rows held out.
@@ -278,7 +278,7 @@ SPREAD_WEIGHTS, SPREAD_COLUMN_WEIGHTS = (0.01, 0.1, 0.3), (0.003, 0.03, 0.3)
 SPREAD_COLUMN_KNOTS = 5  # knots of the function of a column
 SPREAD_NUMBERS = 2**25  # of these hat functions at the rows held out; with more there are none
 SPREAD_FOLDS = 3  # parts of the rows held out; each has a scale learnt from the others
-SPREAD_STEPS = 3  # of scoring
+SPREAD_STEPS = 3  # of scoring; weights are compared after one
 SPREAD_LARGEST = 5.0  # errors of more than 1 + 5 times their scale count as that in a step
 SPREAD_KNOTS, SPREAD_KNOTS_ROWS = 10, 60  # most knots of h, and rows for each
 SPREAD_FLOOR = 1e-3  # least mean size of errors at a knot, over their root mean square

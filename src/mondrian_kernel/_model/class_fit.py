@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
 from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
-from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, landmark_factor
+from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, downhill, landmark_factor
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._settings import (
     CLASS_ALPHAS,
@@ -40,6 +41,7 @@ from mondrian_kernel._settings import (
     LEVEL_ROWS,
     LEVEL_STEPS,
     LEVEL_TREES,
+    TREND_ALPHAS,
     TREND_BLOCK,
     TREND_LANDMARKS,
     TREND_SAMPLE_ROWS,
@@ -221,20 +223,29 @@ def fit_class_trend(
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     some = order[:TREND_SAMPLE_ROWS]
-    blank, _ = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
+    blank, ridge = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
     blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
     some = np.sort(order[:CLASS_TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row, each = folds.of_row[some], range(folds.n_folds)
-    alpha, least = CLASS_ALPHAS[0], np.inf
+    # The penalty of ridge regression, in the units of the curvature of the loss.
+    near = TREND_ALPHAS[ridge] * fit.curvature(np.ones(some.size, bool)) / 2.0
+    start = int(np.argmin(np.abs(np.log(CLASS_ALPHAS) - np.log(max(near, CLASS_ALPHAS[-1])))))
     last: list[FloatArray | None] = [None] * folds.n_folds
-    held_out: list[FloatArray] = []
-    for tried in CLASS_ALPHAS if folds.n_folds else ():  # each fit begins at the last
-        fits = [fit(tried, of_row != k, last[k]) for k in each]
-        loss = sum(fit.loss(fits[k], of_row == k) for k in each)
-        if loss >= least:
-            break
-        alpha, least, held_out, last = tried, loss, fits, [*fits]
+    fits: dict[int, list[FloatArray]] = {}
+
+    @cache
+    def loss(k: int) -> float:
+        fits[k] = [fit(CLASS_ALPHAS[k], of_row != fold, last[fold]) for fold in each]
+        last[:] = fits[k]  # where the next search begins
+        return sum(fit.loss(fits[k][fold], of_row == fold) for fold in each)
+
+    at, held_out = start, list[FloatArray]()
+    if folds.n_folds:
+        at = downhill(loss, start, len(CLASS_ALPHAS))
+        loss(at)
+        held_out = fits[at]
+    alpha = CLASS_ALPHAS[at]
     found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
     return bounded([fit.trend(coef) for coef in found], rows, folds)
 
@@ -262,9 +273,7 @@ class _Logistic:
         """Return coefficients (m + 1, K) at a penalty, fitted to the rows in ``mask``."""
         B = self.B if mask.all() else self.B[mask]
         Y, s = self.Y[mask], self.weight[mask]
-        K, m = Y.shape[1], B.shape[1]
-        share = np.average(Y if K > 1 else 0.5 + 0.5 * Y, axis=0, weights=s)
-        curvature = float(np.mean(share * (1.0 - share)))
+        K, m, curvature = Y.shape[1], B.shape[1], self.curvature(mask)
         penalty = np.full(m, 2.0 * alpha)
         penalty[-1] *= CLASS_INTERCEPT
         A = curvature * self.gram + np.diag(penalty)
@@ -292,6 +301,12 @@ class _Logistic:
         ).x
         U: FloatArray = linalg.solve_triangular(R, found.reshape(m, K), lower=True, trans=1)
         return U
+
+    def curvature(self, mask: NDArray[np.bool_]) -> float:
+        """Return the mean of p(1 - p) at the shares of the classes among some rows."""
+        Y = self.Y[mask] if self.Y.shape[1] > 1 else 0.5 + 0.5 * self.Y[mask]
+        share = np.average(Y, axis=0, weights=self.weight[mask])
+        return float(np.mean(share * (1.0 - share)))
 
     def loss(self, U: FloatArray, some: NDArray[np.bool_]) -> float:
         """Return the loss of some rows."""

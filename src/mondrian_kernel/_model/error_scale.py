@@ -162,11 +162,14 @@ class _Sizes:
         folds, J = Folds(order % n_folds, n_folds), len(pairs)
         root = np.repeat(operator.root_weight[:, None] * folds.fitted(), J, axis=1)
         few, each = operator.with_trees(LEVEL_TREES), np.tile(weights, n_folds)
-        _, level, g = self._fit(few, np.repeat(size[:, None], n_folds * J, axis=1), root, each)
+        sizes = np.repeat(size[:, None], n_folds * J, axis=1)
+        level, g = self._fit(few, sizes, root, each, 1)[1:]
         logs = folds.take_held_out((level + g).reshape(size.size, n_folds, J))
         lost = operator.sample_weight @ (size[:, None] * np.exp(-logs) + logs)
-        best = int(np.argmin(lost))
-        v, self.logs = weights[:, [best]], logs[:, best]
+        v = weights[:, [int(np.argmin(lost))]]
+        own = slice(None, None, J)  # each part of the rows once
+        level, g = self._fit(few, sizes[:, own], root[:, own], np.tile(v, n_folds))[1:]
+        self.logs = folds.take_held_out(level + g)
         dual, level, _ = self._fit(operator, size[:, None], operator.root_weight[:, None], v)
         sums = operator.with_weights(np.ones(L)).scatter(dual)[:, 0]
         self.cell_weights = np.repeat(v[:-1, 0] / np.sqrt(levels.weights), np.diff(levels.offset))
@@ -175,7 +178,12 @@ class _Sizes:
         self.level = float(level[0])
 
     def _fit(
-        self, operator: LevelOperator, sizes: FloatArray, root: FloatArray, weights: FloatArray
+        self,
+        operator: LevelOperator,
+        sizes: FloatArray,
+        root: FloatArray,
+        weights: FloatArray,
+        n_steps: int = SPREAD_STEPS,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         r"""Fit logarithms c + g of sizes a by the least :math:`\sum_i a_i e^{-c-g_i} + g_i`.
 
@@ -184,7 +192,7 @@ class _Sizes:
         and g (n, j), for sizes, roots of sample weights and kernel weights in j columns.
         """
         share, g = root**2 / (root**2).sum(axis=0), np.zeros_like(sizes)
-        for _ in range(SPREAD_STEPS):
+        for _ in range(n_steps):
             ratio = sizes * np.exp(-g - _level(sizes, g, share))
             target = g + np.minimum(ratio - 1.0, SPREAD_LARGEST)
             dual = self._solve(operator, target, root, weights)

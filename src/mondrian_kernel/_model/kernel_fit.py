@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.levels_fit import (
     choose_level_weights,
     fit_folds,
+    losses_until_lowest,
     predictions_of,
     solve_levels,
 )
@@ -220,17 +221,24 @@ def choose_metric(
         rows, Y, weight = rows[some], Y[some], weight[some]
         folds = folds.take(some)
     by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
-    weights = np.repeat([np.exp(METRIC_NOISE)], LEVEL_COUNT, axis=0)
+    wanted, s = folds.take_held_out(by_fold)[..., None], weight[folds.held_out]
 
-    def error(candidate: Metric) -> float:
+    def errors(candidate: Metric, noises: Sequence[float]) -> FloatArray:
         T = candidate.columns(rows)
         operator = grow_levels(T, weight, seed, METRIC_TREES, None, n_jobs)[-1]
-        rest = fit_folds(operator, by_fold, folds, weights)
-        rest -= folds.take_held_out(by_fold)[..., None]
-        return float(np.einsum("n,nkj->j", weight[folds.held_out], rest**2).min())
+
+        def error(noise: float) -> FloatArray:
+            v = np.full((LEVEL_COUNT, 1), np.exp(noise))
+            rest = fit_folds(operator, by_fold, folds, v) - wanted
+            return np.asarray(np.einsum("n,nkj->j", s, rest**2))
+
+        return losses_until_lowest(error, noises)[:, 0]
 
     metrics = [metric.raised(power) for power in powers]
-    best = min(metrics, key=error)
+    first = errors(metrics[0], METRIC_NOISE)
+    noise = METRIC_NOISE[int(np.argmin(first))]  # all others are compared at this one
+    found = [first.min(), *(errors(each, [noise])[0] for each in metrics[1:])]
+    best = metrics[int(np.argmin(found))]
     return best, [each.columns.relevance / best.columns.relevance for each in metrics]
 
 

@@ -2,13 +2,13 @@ r"""The rough part of a model: ridge regression on the cells of trees at several
 
 The kernel is :math:`K = \sum_l v_l K_{\lambda_l}`, with noise of variance 1. The weights are
 :math:`v_l = e^{a + b (l - L)}`: a says how much there is to learn beside the noise, and b how fast
-wide cells lose weight to narrow ones. A grid of pairs (a, b) is solved at once, since every product
-with the trees serves all of them, and the pair with the least error on rows held out is taken.
+wide cells lose weight to narrow ones. For each a, all b are solved at once, since every product
+with the trees serves all of them. The pair with the least error on rows held out is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -160,26 +160,37 @@ def lowest_weights(
 ) -> FloatArray:
     """Return the weights v (L,) of the levels with the least loss on rows held out.
 
-    ``losses`` maps weights (L, J) to J losses.
+    ``losses`` maps weights (L, J) to J losses. Weights grow until the loss does: the less noise
+    there is beside them, the longer a fit takes.
     """
-    pairs = np.array([(a, b) for b in LEVEL_SLOPES for a in LEVEL_NOISE])
-    depth = np.arange(n_levels) - (n_levels - 1)
-    weights: FloatArray = np.exp(pairs[:, 0] + depth[:, None] * pairs[:, 1])
+    depth = np.arange(n_levels)[:, None] - (n_levels - 1)
+    shapes = np.exp(depth * np.array(LEVEL_SLOPES))
     if n_folds == 0:
-        return np.asarray(weights[:, 0])
-    found = losses(weights)
-    best = int(np.argmin(found))
-    logs = np.log(found + np.finfo(float).tiny).reshape(len(LEVEL_SLOPES), -1)
-    shift = _lowest(logs, best, np.array(LEVEL_NOISE))
-    return np.asarray(weights[:, best] * np.exp(shift))
+        return np.asarray(np.exp(LEVEL_NOISE[0]) * shapes[:, 0])
+    found = losses_until_lowest(lambda noise: losses(np.exp(noise) * shapes), LEVEL_NOISE)
+    at, slope = np.unravel_index(np.argmin(found), found.shape)
+    logs = np.log(found[:, slope] + np.finfo(float).tiny)
+    noise = LEVEL_NOISE[at] + _shift_to_lowest(logs, int(at), np.array(LEVEL_NOISE))
+    return np.asarray(np.exp(noise) * shapes[:, slope])
 
 
-def _lowest(error: FloatArray, best: int, noise: FloatArray) -> float:
+def losses_until_lowest(
+    losses: Callable[[float], FloatArray], values: Sequence[float]
+) -> FloatArray:
+    """Return the losses (J,) at each of the values, up to the first one where they are higher."""
+    found = [losses(values[0])]
+    for value in values[1:]:
+        found.append(losses(value))
+        if found[-1].min() > found[-2].min():
+            break
+    return np.stack(found)
+
+
+def _shift_to_lowest(logs: FloatArray, at: int, places: FloatArray) -> float:
     """Return how far the lowest point of a parabola through three points lies from the best."""
-    row, k = divmod(best, noise.size)
-    if not 0 < k < noise.size - 1:
+    if not 0 < at < logs.size - 1:
         return 0.0
-    below, at, above = error[row, k - 1 : k + 2]
-    bend = below - 2.0 * at + above
-    step = float(noise[k + 1] - noise[k])
+    below, here, above = logs[at - 1 : at + 2]
+    bend = below - 2.0 * here + above
+    step = float(places[at + 1] - places[at])
     return float(np.clip(0.5 * (below - above) / bend, -0.5, 0.5)) * step if bend > 0 else 0.0

@@ -11,7 +11,7 @@ ridge regression.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -310,6 +310,15 @@ def choose_kernel(
     return kernel, alpha
 
 
+def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -> int:
+    """Return the number, from 0 to n - 1, at which a search downhill from ``start`` ends."""
+    at = start
+    for move in (-step, step):
+        while 0 <= at + move < n and error(at + move) < error(at):
+            at += move
+    return at
+
+
 def landmark_factor(kernel: Trend) -> FloatArray:
     """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
     inner = kernel.kernel(kernel.landmarks)
@@ -390,10 +399,7 @@ class _Ridge:
         The search goes downhill from penalty ``start``, every ``step``-th of them.
         """
         error = cache(lambda k: self.error(TREND_ALPHAS[k]))
-        at = start
-        for move in (-step, step):
-            while 0 <= at + move < len(TREND_ALPHAS) and error(at + move) < error(at):
-                at += move
+        at = downhill(error, start, len(TREND_ALPHAS), step)
         return at, error(at)
 
     def error(self, alpha: float) -> float:
