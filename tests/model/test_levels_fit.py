@@ -1,13 +1,20 @@
 """Ridge fits on cells at several lifetimes, many at once, against dense linear algebra."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model import levels_fit
 from mondrian_kernel._model.folds import Folds, draw_folds
-from mondrian_kernel._model.levels_fit import choose_level_weights, fit_folds, solve_levels
+from mondrian_kernel._model.levels_fit import (
+    choose_level_weights,
+    fit_folds,
+    lowest_weights,
+    solve_levels,
+)
+from mondrian_kernel._settings import LEVEL_NOISE, LEVEL_SLOPES
 from mondrian_kernel._trees.levels import Levels, grow_trees
 
 rng = np.random.default_rng(0)
@@ -127,3 +134,21 @@ def test_noise_is_recovered():
         errors.append(np.mean(rest**2, axis=0))
     chosen, true = np.mean(errors, axis=0)
     assert chosen < 1.1 * true
+
+
+@pytest.mark.parametrize("best", [LEVEL_NOISE[0] - 9, *LEVEL_NOISE[1:-1], 0.3, LEVEL_NOISE[-1] + 9])
+def test_weights_grow_until_the_loss_does(best):
+    """On a parabola the lowest point is found, and nothing beyond the first rise is tried."""
+    tried = []
+
+    def losses(weights):
+        noise = np.log(weights[-1])
+        slope = np.log(weights[1] / weights[0])
+        tried.append(float(noise[0]))
+        return np.exp((noise - best) ** 2 + (slope - LEVEL_SLOPES[1]) ** 2)
+
+    v = lowest_weights(losses, 3, n_folds=1)
+    nearest = int(np.argmin(np.abs(np.array(LEVEL_NOISE) - best)))
+    assert_allclose(tried, LEVEL_NOISE[: nearest + 2])
+    assert_allclose(np.log(v[-1]), np.clip(best, LEVEL_NOISE[0], LEVEL_NOISE[-1]))
+    assert_allclose(np.diff(np.log(v)), LEVEL_SLOPES[1])
