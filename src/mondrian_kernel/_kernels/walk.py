@@ -52,24 +52,30 @@ def _log_stay(X, i, nodes, node, lifetimes, log_stay):
     """Write log-probabilities that row ``i`` stays in its cells to ``log_stay`` (L,); see ``walk``.
 
     ``node`` is that of the last lifetime. Boxes are nested: above a box that holds the row all do,
-    and nothing is lost.
+    and nothing is lost. What is lost between two lifetimes is summed up first, and then counts for
+    all lifetimes from the later one on.
     """
     lower, upper, parent, time = nodes.lower, nodes.upper, nodes.parent, nodes.time
-    n_levels = lifetimes.size
-    for k in range(n_levels):
-        log_stay[k] = 0.0
-    death, first = lifetimes[n_levels - 1], n_levels - 1
+    k, lost = lifetimes.size - 1, 0.0
+    death = lifetimes[k]
     distance = box_distance(X, i, lower, upper, node)
     while distance > 0.0:
         node = np.int64(parent[node])
         birth = time[node] if node >= 0 else 0.0
-        while first > 0 and lifetimes[first - 1] > birth:
-            first -= 1
-        if death > birth:  # a distance may be infinite: no 0 · inf
-            for k in range(first, n_levels):
-                log_stay[k] -= distance * (min(death, lifetimes[k]) - birth)
+        while k > 0 and lifetimes[k - 1] > birth:
+            if death > lifetimes[k - 1]:  # a distance may be infinite: no 0 · inf
+                lost += distance * (death - lifetimes[k - 1])
+            log_stay[k], lost, death = -lost, 0.0, lifetimes[k - 1]
+            k -= 1
+        if death > birth:
+            lost += distance * (death - birth)
         death = birth
         distance = box_distance(X, i, lower, upper, node) if node >= 0 else 0.0
+    log_stay[k] = -lost
+    for before in range(k):
+        log_stay[before] = 0.0
+    for after in range(k + 1, lifetimes.size):
+        log_stay[after] += log_stay[after - 1]
 
 
 @kernel
@@ -141,40 +147,52 @@ def decay(X, nodes, pieces):
 
 
 @kernel
-def level_scores(X, arrays, steps, lifetimes, column, offset, value, W, scores):
-    """Add Σ_l value[l] Σ_m p_lm W[offset[l] + column[l, node]] to ``scores`` (n, K + 1).
+def _descend(X, root, steps, node_of):
+    """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` (n,) receives these.
+
+    There are always as many lanes, so that the loop over them is unrolled. Beyond the last row they
+    repeat it.
+    """
+    n_rows, at = X.shape[0], np.empty(LANES, np.uint64)  # no sign: no negative index to look for
+    for begin in range(0, n_rows, LANES):
+        for j in range(LANES):
+            at[j] = root
+        moving = True
+        while moving:
+            moving = False
+            for j in range(LANES):
+                i, step = np.uint64(min(begin + j, n_rows - 1)), steps[at[j]]
+                goes_left = X[i, np.uint64(step.dim)] <= step.loc
+                after = np.uint64(step.left if goes_left else step.right)
+                moving |= after != at[j]
+                at[j] = after
+        for j in range(min(LANES, n_rows - begin)):
+            node_of[begin + j] = at[j]
+
+
+@kernel
+def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores):
+    """Add Σ_l value[l] Σ_m p_lm W[cells[node, l]] to ``scores`` (n, K + 1).
 
     ``arrays`` are those of a ``NodeTable``, as a plain tuple, and ``steps`` its ``STEP`` records;
-    ``column`` int32 (L, n_nodes) numbers the cells at each lifetime; ``W`` (F, K) are their
-    weights, level after level; p_lm is the probability that a row stays in its cell, see
+    ``cells`` int32 (n_nodes, L) are the cells of a node at each lifetime, and ``W`` (F, K) their
+    weights; p_lm is the probability that a row stays in its cell, see
     :func:`mondrian_kernel._kernels.walk.walk`. The last column of ``scores`` receives the mean of
     p_0m² instead.
     """
     nodes = NodeTable(*arrays)
     n_rows, n_outputs, n_levels = X.shape[0], W.shape[1], lifetimes.size
-    at, log_stay = np.empty(LANES, np.int64), np.empty(n_levels)
+    node_of, log_stay = np.empty(n_rows, np.uint32), np.empty(n_levels)
     for m in range(nodes.root.size):
-        for begin in range(0, n_rows, LANES):
-            n_lanes = min(LANES, n_rows - begin)
-            for j in range(n_lanes):
-                at[j] = nodes.root[m]
-            moving = True
-            while moving:
-                moving = False
-                for j in range(n_lanes):
-                    step = steps[at[j]]
-                    is_right = np.int64(X[begin + j, step.dim] > step.loc)
-                    after = step.left + is_right * (step.right - step.left)  # not a branch
-                    moving |= after != at[j]
-                    at[j] = after
-            for j in range(n_lanes):
-                i, node = begin + j, at[j]
-                _log_stay(X, i, nodes, node, lifetimes, log_stay)
-                for level in range(n_levels):
-                    c, stay = offset[level] + column[level, node], 1.0
-                    if log_stay[level] < 0.0:
-                        stay = np.exp(log_stay[level])
-                    if level == 0:
-                        scores[i, n_outputs] += stay * stay / nodes.root.size
-                    for k in range(n_outputs):
-                        scores[i, k] += value[level] * stay * W[c, k]
+        _descend(X, nodes.root[m], steps, node_of)
+        for i in range(n_rows):
+            node = np.uint64(node_of[i])
+            _log_stay(X, i, nodes, np.int64(node), lifetimes, log_stay)
+            for level in range(n_levels):
+                c, stay = np.uint64(cells[node, level]), 1.0
+                if log_stay[level] < 0.0:
+                    stay = np.exp(log_stay[level])
+                if level == 0:
+                    scores[i, n_outputs] += stay * stay / nodes.root.size
+                for k in range(n_outputs):
+                    scores[i, k] += value[level] * stay * W[c, k]

@@ -199,7 +199,7 @@ class FittedModel:
         from mondrian_kernel._kernels.walk import level_scores
 
         levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
-        W = np.ascontiguousarray(W)
+        W, values = np.ascontiguousarray(W), levels.values
         out = np.zeros((rows.shape[0], W.shape[1] + 1))
 
         def run(begin: int, end: int) -> None:
@@ -208,9 +208,8 @@ class FittedModel:
                 arrays,
                 steps,
                 levels.lifetimes,
-                levels.column,
-                levels.offset,
-                levels.values,
+                levels.cells,
+                values,
                 W,
                 out[begin:end],
             )

@@ -73,6 +73,14 @@ class Levels:
         """Number of cells of all trees at all lifetimes."""
         return int(self.offset[-1])
 
+    @cached_property
+    def cells(self) -> IntArray:
+        """Cells of each node, numbered through all levels and side by side, (n_nodes, L)."""
+        cells = np.empty(self.column.shape[::-1], np.int32)
+        for level, offset in enumerate(self.offset[:-1]):
+            np.add(self.column[level], np.int32(offset), out=cells[:, level])
+        return cells
+
     @property
     def values(self) -> FloatArray:
         """Feature of a fitted row in its cells, √(w_l / M), (L,)."""
