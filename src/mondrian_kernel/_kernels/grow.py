@@ -228,3 +228,28 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
             for d in range(n_dims):
                 lower[above, d] = min(lower[above, d], lower[here, d])
                 upper[above, d] = max(upper[above, d], upper[here, d])
+
+
+@kernel
+def join_boxes(X, leaf, parent, lower, upper, count):
+    """Write the boxes ``lower`` and ``upper`` (n, D) of nodes and the numbers of their rows.
+
+    ``leaf`` int32 (N, M) are the leaves of the rows ``X`` (N, D). Every node comes after its
+    ``parent``, and every leaf has rows.
+    """
+    n_dims = X.shape[1]
+    lower[:], upper[:], count[:] = np.inf, -np.inf, 0
+    for m in range(leaf.shape[1]):
+        for i in range(X.shape[0]):
+            here = leaf[i, m]
+            count[here] += 1
+            for d in range(n_dims):
+                lower[here, d] = min(lower[here, d], X[i, d])
+                upper[here, d] = max(upper[here, d], X[i, d])
+    for here in range(parent.size - 1, -1, -1):
+        above = parent[here]
+        if above >= 0:
+            count[above] += count[here]
+            for d in range(n_dims):
+                lower[above, d] = min(lower[above, d], lower[here, d])
+                upper[above, d] = max(upper[above, d], upper[here, d])

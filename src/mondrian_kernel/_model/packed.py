@@ -67,11 +67,15 @@ class PackedModel:
 
     def unpacked(self) -> FittedModel:
         """Return the model; the arrays must have passed :meth:`check`."""
+        from mondrian_kernel._kernels.grow import join_boxes
+
         root = (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
         tree = np.repeat(np.arange(self.n_nodes.size, dtype=np.int32), self.n_nodes)
         parent, left, right = self._links(tree)
         leaf = (self.leaf + root).astype(np.int32)
-        lower, upper, count = self._boxes(parent, left, right, leaf)
+        lower, upper = (np.empty((parent.size, self.X.shape[1]), self.X.dtype) for _ in range(2))
+        count = np.empty(parent.size, np.int32)
+        join_boxes(self.X, leaf, parent, lower, upper, count)
         is_cut = self.dim >= 0
         loc, time = np.full(self.dim.size, np.inf), np.full(self.dim.size, np.inf)
         loc[is_cut], time[is_cut] = self.loc, self.time
@@ -119,31 +123,6 @@ class PackedModel:
         left[cut], right[cut] = cut + 1, after[cut]
         parent[left[cut]] = parent[right[cut]] = cut
         return parent, left, right
-
-    def _boxes(
-        self, parent: IntArray, left: IntArray, right: IntArray, leaf: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return the ends of the boxes of the nodes, and the numbers of their rows."""
-        n, n_columns = self.dim.size, self.X.shape[1]
-        lower, upper = (np.empty((n, n_columns), self.X.dtype) for _ in range(2))
-        count = np.zeros(n, np.int32)
-        for own in leaf.T:
-            order = np.argsort(own, kind="stable")
-            node, first, number = np.unique(own[order], return_index=True, return_counts=True)
-            lower[node] = np.minimum.reduceat(self.X[order], first, axis=0)
-            upper[node] = np.maximum.reduceat(self.X[order], first, axis=0)
-            count[node] = number
-        generations = [np.flatnonzero(parent < 0)]
-        while generations[-1].size:
-            cut = generations[-1][self.dim[generations[-1]] >= 0]
-            generations.append(np.concatenate([left[cut], right[cut]]))
-        for generation in generations[::-1]:
-            cut = generation[self.dim[generation] >= 0]
-            a, b = left[cut], right[cut]
-            lower[cut] = np.minimum(lower[a], lower[b])
-            upper[cut] = np.maximum(upper[a], upper[b])
-            count[cut] = count[a] + count[b]
-        return lower, upper, count
 
 
 def pack(model: FittedModel) -> PackedModel | None:
