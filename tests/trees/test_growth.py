@@ -341,6 +341,21 @@ def test_walk_in_batches():
         assert_array_equal(one_log_stay[0], log_stay[i])
 
 
+def test_several_lifetimes_are_walked_as_each_by_itself():
+    trees, _ = grown(ROWS["normal"], 0.5).freeze()
+    new = 2.0 * np.random.default_rng(1).normal(size=(50, 3))
+    new[-1] = 1.7e308  # at an infinite distance from every box
+    leaf = trees.walk(new, 0.5)[0]
+    at_a_cut = float(trees.time[trees.parent[leaf[-1, 0]]])  # on the way of the last row
+    lifetimes = np.unique([0.0, 0.05, at_a_cut, 0.4, 0.5])
+    node, log_stay = trees.walk_through(new, lifetimes)
+    for k, lifetime in enumerate(lifetimes):
+        one_node, one = trees.walk(new, lifetime)
+        column = trees.cells(lifetime).column
+        assert_array_equal(column[node], column[one_node])
+        assert_allclose(log_stay[:, :, k], one, rtol=1e-13)  # other orders of a few dozen terms
+
+
 def test_far_away_is_minus_infinity_and_never_nan():
     X = ROWS["normal"]
     far = np.array([[1.7e308, 1.7e308, -1.7e308], [1e300, 0.0, 0.0]])

@@ -90,6 +90,8 @@ class PackedModel:
         (n_rows, n_trees), n, is_cut = self.leaf.shape, self.dim.size, self.dim >= 0
         if self.X.ndim != 2 or self.X.shape[0] != n_rows or not n_rows or not n_trees:
             raise ValueError(f"{n_rows} rows have leaves, but X has the shape {self.X.shape}.")
+        if self.X.dtype not in (np.float32, np.float64) or not np.isfinite(self.X).all():
+            raise ValueError("X is not of finite numbers, or of another type.")
         if self.n_nodes.shape != (n_trees,) or self.n_nodes.sum() != n or (self.n_nodes < 1).any():
             raise ValueError("The numbers of nodes are not those of the trees.")
         if self.loc.shape != (is_cut.sum(),) or self.time.shape != self.loc.shape:
