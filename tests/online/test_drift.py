@@ -170,6 +170,19 @@ def test_a_change_of_units_is_noticed():
     model.check()
 
 
+@pytest.mark.parametrize("change", ["column", "noise"])
+def test_other_relevant_columns_start_the_stream_again_and_noise_does_not(change):
+    """Only where it helps: relevances of the rows before the drift would stay otherwise."""
+    rng = np.random.default_rng(0)
+    X, n = rng.uniform(size=(8000, 6)), 5000
+    y = np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=8000)
+    y[n:] = np.sin(9 * X[n:, 5]) if change == "column" else y[n:] + rng.normal(size=8000 - n)
+    model = MondrianKernelRegressor(n_estimators=10, random_state=0)
+    follow(model, X, y)
+    assert model._stream.relevance.argmax() == (5 if change == "column" else 0)
+    assert (model._stream.n_rows < 8000) == (change == "column")
+
+
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(base_module, "STREAM_CELLS", 500)
     X, y = stream()
