@@ -110,7 +110,9 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores_and_recent_means(f
     losses = np.vstack([(scores[:, :, 0] - y[:, 0]) ** 2, (mixed - y)[:, 0] ** 2])
     np.testing.assert_allclose(mixture.error, losses.mean(axis=1))
     shift = expected[3:] @ (mixture.recent[:, 0] - 0.3)
-    assert mixture.shift(base, "squared") == pytest.approx(shift)
+    b = np.array([[0.3], [0.4], [0.5]])  # of the learners
+    whole = 0.3 + expected[:3] @ (b[:, 0] - 0.3) + shift
+    assert mixture.intercept(b, "squared") == pytest.approx(whole)
     # Parts of it, and copies.
     two = mixture.of(np.array([0, 0, 2]))
     assert two.weights[0] == pytest.approx(two.weights[1])

@@ -137,10 +137,10 @@ class Mixture:
         _kernels().solve(gram, moment, error[-1], *size, weights, shares)
         return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
-    def shift(self, base: FloatArray, loss: str) -> FloatArray:
-        """Return what recent means add to the scores of all rows, (K,)."""
-        shift: FloatArray = self.weights[self.shares.size :] @ (self.recent - _level(base, loss))
-        return shift
+    def intercept(self, b: FloatArray, loss: str) -> FloatArray:
+        """Return the part of f that all rows share, (K,), given the intercepts b (J, K)."""
+        found: FloatArray = _kernels().intercept(b, self.recent, self.weights, loss == "squared")
+        return found
 
     def with_class(self) -> Mixture:
         """Return the mixture with a further output, of which the recent means are 0."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,8 +29,7 @@ Learner = Filter | Means
 AnyLearner = TypeVar("AnyLearner", bound=Learner)
 
 
-@dataclass(frozen=True, eq=False)
-class _Before:
+class _Before(NamedTuple):
     """The state of a stream before its last batch, for a rollback."""
 
     online: OnlineTrees

@@ -70,10 +70,10 @@ class ErrorSizes:
     def scale(self, group: LearnerGroup, walk: Sequence[Any]) -> FloatArray:
         """Return the local scale at new rows, (n, K)."""
         g = np.empty((len(walk[0]), self.learners[0].n_outputs))
-        weights, b = self.mixture.weights, self.learners[0].intercepts(group.small)
-        mixing = group, weights, self.mixture.shares
+        b = self.learners[0].intercepts(group.small)
+        mixing = group, self.mixture.weights, self.mixture.shares
         self.learners[0].write_scores(walk, *mixing, Scores(g, np.empty(0)))
-        found: FloatArray = np.exp(g + b[0] + weights @ (b - b[0]))
+        found: FloatArray = np.exp(g + self.mixture.intercept(b, "squared"))
         return found
 
     def check(self) -> None:
