@@ -35,7 +35,7 @@ def part_size(rows: Rows) -> int:
     Errors of streams are then those of predictions as they are made.
     """
     least, most = REPLAY_ROWS
-    return max(least, min(rows[0].shape[0], most))
+    return max(least, min(len(rows[0]), most))
 
 
 def blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
