@@ -19,7 +19,8 @@ _NO_CELLS = np.empty(0, np.int32)
 
 
 @cache
-def _kernels() -> Any:
+def compiled() -> Any:
+    """Return the compiled loops, which are imported when they are needed."""
     from mondrian_kernel._kernels import learners
 
     return learners
@@ -292,7 +293,7 @@ class LearnerGroup:
         n_kept = min(max(n_before), leaf.size * n_levels)
         kept = [np.empty((len(learners), n_kept, a.shape[1])) for a in self._flat]
         place = self.rung, self.begin
-        _kernels().keep(leaf, column, *place, n_levels, old, self._flat, tuple(kept))
+        compiled().keep(leaf, column, *place, n_levels, old, self._flat, tuple(kept))
         small = [values.copy() for values in self.small.values()]
         # Before anything changes, so that an interrupt at any moment finds it.
         self._saved = _Saved(n_before, leaf, column, kept, small)
@@ -300,7 +301,7 @@ class LearnerGroup:
             self._set_sizes(n_table)
         if origin and origin[-1].size:  # no rung is cut more often than the last
             origins = (*origin, *[_NO_CELLS] * MAX_RUNGS)[:MAX_RUNGS]
-            _kernels().inherit(*place, origins, old, self._flat)
+            compiled().inherit(*place, origins, old, self._flat)
         batch = Batch(leaf, column, *place, self.value, Y, weight)
         return learners[0].learn(batch, self.tables, list(self.small.values()), self._keep)
 

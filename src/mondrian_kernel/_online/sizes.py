@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class ErrorSizes:
             return self
         mixture, mixed = self.mixture.judge(judged, base, Y, weight, "squared")
         put_at(self.recent, n_before, mixed)
-        return replace(self, mixture=mixture)
+        return ErrorSizes(self.learners, mixture, self.recent)
 
     def scale(self, group: LearnerGroup, walk: Sequence[Any]) -> FloatArray:
         """Return the local scale at new rows, (n, K)."""

@@ -28,8 +28,9 @@ from mondrian_kernel._online.rows import (
     with_class,
     with_room,
 )
-from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
+from mondrian_kernel._online.scaled_stream import ScaledStream
 from mondrian_kernel._online.sizes import ErrorSizes
+from mondrian_kernel._online.state import Learner
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     RECENT_ROWS,
