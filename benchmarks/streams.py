@@ -246,7 +246,7 @@ def recovered(cells):
     rows = []
     for name in ABRUPT:
         line = {"stream": name}
-        for method in (*RIVALS, OURS):
+        for method in (*RIVALS, FEW):
             here = [c for k, c in cells.items() if k.set == name and k.method == method]
             here = [c for c in here if "after" in c]
             if here:

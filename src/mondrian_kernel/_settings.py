@@ -363,7 +363,7 @@ STREAM_CELLS = 1_000_000
 # Friedman 0.504 and 0.477, cpu_act 0.234 and 0.217, SEA 0.135 and 0.132.
 RELEVANCE_ROWS = (1024, 4096)
 # Rows to fit and steps of that. Errors of 8000 rows in batches of 100, ten trees, with 600 rows and
-# 60 steps as of a fit, and with 120 and 40, which take a fifteenth of the time: elec2 0.241, 0.189;
+# 60 steps as of a fit, and with 120 and 40, which take a tenth of the time: elec2 0.241, 0.189;
 # bike 0.404, 0.390; nycflights_delay 1.013, 1.012; cpu_act 0.231, 0.234; Friedman 0.533, 0.528;
 # SEA 0.135, 0.136; Agrawal 0.151, 0.150; hyperplane 0.163, 0.161; phishing 0.099, 0.100.
 RELEVANCE_STEP_ROWS, RELEVANCE_STEPS = 120, 40
