@@ -282,6 +282,8 @@ class Stream(ScaledStream):
             self._check_alike(start.learners)
             if any(learner.n_table != n_trees for learner in start.learners):
                 raise ValueError("The start is that of other trees.")
+        if len(self.losses) != 2 or not min(self.losses) >= 0:
+            raise ValueError(f"The losses at earlier checks are {self.losses}.")
         if self.last is not None:
             n = 2 * WARM_UP
             shapes = [part.shape for part in self.last]
