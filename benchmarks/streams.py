@@ -229,14 +229,14 @@ def with_spread(values):
 
 
 def by_method(cells, what, sets, methods):
-    """One line a stream, with the values of each method, where all are known."""
+    """One line a stream where ours are known, with a dash for a method that was not run."""
     found = frame_of(cells)
     rows = []
     for name in sets if what in found else ():
         here = found[found["set"] == name]
-        values = [here.loc[here["method"] == m, what].dropna() for m in methods]
-        if all(len(v) for v in values):
-            each = dict(zip(methods, map(with_spread, values), strict=True))
+        values = {m: here.loc[here["method"] == m, what].dropna() for m in methods}
+        if len(values[FEW]):
+            each = {m: with_spread(found) if len(found) else None for m, found in values.items()}
             rows.append({"stream": name, "rows": int(here["rows"].max())} | each)
     return table(rows)
 
@@ -246,7 +246,7 @@ def recovered(cells):
     rows = []
     for name in ABRUPT:
         line = {"stream": name}
-        for method in (*RIVALS, OURS):
+        for method in (*RIVALS, FEW):
             here = [c for k, c in cells.items() if k.set == name and k.method == method]
             here = [c for c in here if "after" in c]
             if here:

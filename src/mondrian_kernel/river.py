@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mondrian_kernel import classifier, features, regressor
-from mondrian_kernel._linear.losses import encode
+from mondrian_kernel._linear.losses import encode, probabilities
 from mondrian_kernel._named_rows import NamedColumns, Row, numbers
 from mondrian_kernel._settings import ANOMALY_LIFETIME, STREAM_TREES
 from mondrian_kernel._shared_docs import shared_docs
@@ -347,5 +347,6 @@ class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
         return pd.DataFrame(P, index=X.index, columns=pd.Index(list(self._classes)))
 
     def _shares(self, rows: FloatArray) -> FloatArray:
-        P: FloatArray = self._model.predict_proba(rows)
+        # Without scikit-learn's checks, which take longer.
+        P: FloatArray = probabilities(self._model._class_scores(rows))
         return P if len(self._classes) > 1 else np.ones((rows.shape[0], 1))

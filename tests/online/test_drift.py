@@ -110,7 +110,9 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores_and_recent_means(f
     losses = np.vstack([(scores[:, :, 0] - y[:, 0]) ** 2, (mixed - y)[:, 0] ** 2])
     np.testing.assert_allclose(mixture.error, losses.mean(axis=1))
     shift = expected[3:] @ (mixture.recent[:, 0] - 0.3)
-    assert mixture.shift(base, "squared") == pytest.approx(shift)
+    b = np.array([[0.3], [0.4], [0.5]])  # of the learners
+    whole = 0.3 + expected[:3] @ (b[:, 0] - 0.3) + shift
+    assert mixture.intercept(b, "squared") == pytest.approx(whole)
     # Parts of it, and copies.
     two = mixture.of(np.array([0, 0, 2]))
     assert two.weights[0] == pytest.approx(two.weights[1])
@@ -168,6 +170,19 @@ def test_a_change_of_units_is_noticed():
     assert model.scale_[0] > 20
     assert np.mean((predicted - y)[-500:] ** 2) < 0.1
     model.check()
+
+
+@pytest.mark.parametrize("change", ["column", "noise"])
+def test_other_relevant_columns_start_the_stream_again_and_noise_does_not(change):
+    """Only where it helps: relevances of the rows before the drift would stay otherwise."""
+    rng = np.random.default_rng(0)
+    X, n = rng.uniform(size=(8000, 6)), 5000
+    y = np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=8000)
+    y[n:] = np.sin(9 * X[n:, 5]) if change == "column" else y[n:] + rng.normal(size=8000 - n)
+    model = MondrianKernelRegressor(n_estimators=10, random_state=0)
+    follow(model, X, y)
+    assert model._stream.relevance.argmax() == (5 if change == "column" else 0)
+    assert (model._stream.n_rows < 8000) == (change == "column")
 
 
 def test_memory_is_bounded(monkeypatch):

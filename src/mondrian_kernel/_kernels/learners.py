@@ -309,6 +309,23 @@ def judge(
 
 
 @kernel
+def intercept(b, recent, weights, centred):
+    """Return b₀ + Σ_j weights_j (b_j - b₀) + Σ_h weights_{J+h} (recent_h - b₀), (K,).
+
+    ``b`` (J, K) are intercepts of learners, ``recent`` (H, K) running means of the targets, from
+    which b₀ is subtracted only if ``centred``.
+    """
+    J, K = b.shape
+    mixed = b[0].copy()
+    for k in range(K):
+        for j in range(J):
+            mixed[k] += weights[j] * (b[j, k] - b[0, k])
+        for h in range(recent.shape[0]):
+            mixed[k] += weights[J + h] * (recent[h, k] - (b[0, k] if centred else 0.0))
+    return mixed
+
+
+@kernel
 def solve(gram, moment, error, n_rows, n_batches, weights, shares):
     """Write the weights (J + H,) of the terms and the shares (J,) of the learners.
 

@@ -42,6 +42,8 @@ def learn_columns(
     scale: FloatArray,
     group: NDArray[np.intp] | None = None,
     ranked: NDArray[np.bool_] | None = None,
+    step_rows: int = COLUMN_ROWS[0],
+    steps: int = COLUMN_STEPS[0],
 ) -> Metric:
     r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
 
@@ -70,6 +72,8 @@ def learn_columns(
         Number of the group of each column; a group has one relevance. None: each its own.
     ranked : ndarray of bool, of shape (D,) or None
         Which columns may use ranks; None: all.
+    step_rows, steps : int
+        Rows to fit in a step, and steps; for more than 20 000 rows there are more of both.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def learn_columns(
         return Metric(plain, lifetime * widths, np.full(widths.size, 1.0 / widths.size))
     knots, ranks = rank_table(rows, weight)
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
-    search = _Search(rows, whole, Y, weight, group, seed)
+    search = _Search(rows, whole, Y, weight, group, seed, step_rows, steps)
     theta = search.descend(search.start())
     r, m, v = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
@@ -126,13 +130,15 @@ class _Search:
         weight: FloatArray | None,
         group: NDArray[np.intp],
         seed: int,
+        step_rows: int,
+        steps: int,
     ) -> None:
         n_rows, n_columns = rows.shape
         self.group, self.n_groups = group, int(group.max()) + 1
         self.rng = np.random.default_rng(seed)
         many = max(1.0, n_rows / COLUMN_MANY_ROWS)  # the work may grow as the rows do
-        self.steps = int(min(COLUMN_STEPS[0] * np.sqrt(many), COLUMN_STEPS[1]))
-        most = min(COLUMN_ROWS[0] * np.sqrt(many), COLUMN_ROWS[1])
+        self.steps = int(min(steps * np.sqrt(many), COLUMN_STEPS[1]))
+        most = min(step_rows * np.sqrt(many), COLUMN_ROWS[1])
         most = int(min(most, np.sqrt(many * COLUMN_PAIRS / n_columns)))
         self.n_out = max(1, min(n_rows // 3, most))
         self.n_fit = min(n_rows - self.n_out, most)

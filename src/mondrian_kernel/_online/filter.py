@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,12 @@ from mondrian_kernel._online.group import (
     Scores,
     as_table,
     by_level,
+    compiled,
 )
 from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
-
-
-@cache
-def _kernels() -> Any:
-    from mondrian_kernel._kernels import learners as kernels
-
-    return kernels
 
 
 @dataclass(eq=False)
@@ -202,7 +195,7 @@ class Filter(CellLearner):
         shape = keep.size, *batch.Y.shape
         judged = Judged(np.empty(shape), np.empty(shape[:2]))
         code = loss_code(self.loss, self.n_outputs)
-        _kernels().learn(*batch, code, self.alpha, keep, *tables, *small, *judged)
+        compiled().learn(*batch, code, self.alpha, keep, *tables, *small, *judged)
         return judged
 
     def rescale(self) -> None:
@@ -221,7 +214,7 @@ class Filter(CellLearner):
         """Write the mean scores of rows; see :meth:`CellLearner.write_scores`."""
         members = group.rung, group.begin, group.value, weights, shares, self.alpha
         spread = group.small["b_variance"], group.small["growth"]
-        _kernels().mixed_scores(*walk, *members, *group.tables, *spread, *out)
+        compiled().mixed_scores(*walk, *members, *group.tables, *spread, *out)
 
     def intercepts(self, small: dict[str, NDArray[Any]]) -> FloatArray:
         """Return the intercepts of learners, less their offset, (J, K)."""
@@ -240,7 +233,7 @@ class Filter(CellLearner):
 
 def loss_code(loss: str, n_outputs: int) -> int:
     """Return the number by which kernels know a loss."""
-    kernels = _kernels()
+    kernels = compiled()
     code: int = kernels.CODES[loss]
     return kernels.SOFTMAX if code == kernels.LOGISTIC and n_outputs > 1 else code
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import gt
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +19,8 @@ _NO_CELLS = np.empty(0, np.int32)
 
 
 @cache
-def _kernels() -> Any:
+def compiled() -> Any:
+    """Return the compiled loops, which are imported when they are needed."""
     from mondrian_kernel._kernels import learners
 
     return learners
@@ -169,15 +169,14 @@ def as_table(values: FloatArray, n_cells: Counts, fill: float) -> FloatArray:
     return table
 
 
-@dataclass(frozen=True)
-class _Saved:
+class _Saved(NamedTuple):
     """The state of a group before a batch: table rows in use, and copies of what it changes."""
 
     n_table: list[int]
     leaf: IntArray
     column: IntArray
     tables: list[FloatArray]
-    small: dict[str, NDArray[Any]]
+    small: list[NDArray[Any]]
 
 
 class LearnerGroup:
@@ -215,7 +214,9 @@ class LearnerGroup:
         self._learners = learners
         self.value = value
         self.rung = np.repeat(np.arange(n_rungs), len(learners) // n_rungs)
+        self._rungs = self.rung.tolist()
         self._keep = np.array([0.5 ** (1.0 / learner.half_life) for learner in learners])
+        self._fastest = int(self._keep.argmin())  # whose weights of rows grow fastest
         self._n_table = [learner.n_table for learner in learners]
         names = learners[0].small
         stacked = [np.stack([getattr(learner, name) for learner in learners]) for name in names]
@@ -279,12 +280,12 @@ class LearnerGroup:
             Scores of the rows before any of them was learnt.
         """
         learners, n_levels = self._learners, self.value.size
-        n_table = [n_cells[r] for r in self.rung.tolist()]
+        n_table = [n_cells[r] for r in self._rungs]
         if n_levels > 1:
             n_table = [n_levels * max(n_cells[:n_levels])] * len(learners)
         if any(map(gt, n_table, self._room)):
             self._collect_tables(n_table)
-        if self.small["growth"].max() > LARGEST_GROWTH:
+        if self.small["growth"].item(self._fastest) > LARGEST_GROWTH:
             for learner in learners:
                 learner.rescale()
         n_before = self._n_table
@@ -292,14 +293,15 @@ class LearnerGroup:
         n_kept = min(max(n_before), leaf.size * n_levels)
         kept = [np.empty((len(learners), n_kept, a.shape[1])) for a in self._flat]
         place = self.rung, self.begin
-        _kernels().keep(leaf, column, *place, n_levels, old, self._flat, tuple(kept))
-        small = {name: values.copy() for name, values in self.small.items()}
+        compiled().keep(leaf, column, *place, n_levels, old, self._flat, tuple(kept))
+        small = [values.copy() for values in self.small.values()]
         # Before anything changes, so that an interrupt at any moment finds it.
         self._saved = _Saved(n_before, leaf, column, kept, small)
-        self._set_sizes(n_table)
-        if any(map(len, origin)):
+        if n_table != n_before:
+            self._set_sizes(n_table)
+        if origin and origin[-1].size:  # no rung is cut more often than the last
             origins = (*origin, *[_NO_CELLS] * MAX_RUNGS)[:MAX_RUNGS]
-            _kernels().inherit(*place, origins, old, self._flat)
+            compiled().inherit(*place, origins, old, self._flat)
         batch = Batch(leaf, column, *place, self.value, Y, weight)
         return learners[0].learn(batch, self.tables, list(self.small.values()), self._keep)
 
@@ -311,7 +313,7 @@ class LearnerGroup:
             return
         n_levels, fresh = self.value.size, self._learners[0].tables.values()
         for table, kept, value in zip(self._flat, saved.tables, fresh, strict=True):
-            for j, (n, r) in enumerate(zip(saved.n_table, self.rung.tolist(), strict=True)):
+            for j, (n, r) in enumerate(zip(saved.n_table, self._rungs, strict=True)):
                 a = table[self.begin[j] : self.begin[j + 1]]
                 a[n:] = value
                 if n <= saved.leaf.size * n_levels:
@@ -320,8 +322,8 @@ class LearnerGroup:
                     rows = saved.column[r * n_levels : (r + 1) * n_levels, saved.leaf.ravel()]
                     rows = (rows.T.astype(np.int64) * n_levels + np.arange(n_levels)).ravel()
                     a[rows[rows < n]] = kept[j, : rows.size][rows < n]
-        for name, before in saved.small.items():
-            self.small[name][:] = before
+        for values, before in zip(self.small.values(), saved.small, strict=True):
+            values[:] = before
         self._set_sizes(saved.n_table)
         self._saved = None
 

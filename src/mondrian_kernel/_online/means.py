@@ -157,8 +157,9 @@ class Means(CellLearner):
     def intercepts(self, small: dict[str, NDArray[Any]]) -> FloatArray:
         """Return the means b of all rows, (J, K)."""
         totals = small["totals"]
-        total = np.where(self.centre & (totals[:, -1:] > 0), totals[:, -1:], np.inf)
-        b: FloatArray = totals[:, :-1] / total
+        if not self.centre or totals.item(-1) == 0.0:  # without rows, which all learners share
+            return np.zeros((len(totals), self.n_outputs))
+        b: FloatArray = totals[:, :-1] / totals[:, -1:]
         return b
 
     def cell_weights(self, n_cells: Counts, value: FloatArray) -> FloatArray:

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 
 from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._online.filter import loss_code
-from mondrian_kernel._online.group import Counts, Judged
+from mondrian_kernel._online.group import Counts, Judged, compiled
 from mondrian_kernel._settings import MEAN_ROWS
 from mondrian_kernel._typing import FloatArray
 
 _ROWS = np.array(MEAN_ROWS)
-
-
-@cache
-def _kernels() -> Any:
-    from mondrian_kernel._kernels import learners
-
-    return learners
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +94,7 @@ class Mixture:
         gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
         recent, mixed, n_batches = self.recent.copy(), np.empty(Y.shape), self.n_batches + 1
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
-        _kernels().judge(
+        compiled().judge(
             judged.scores,
             base,
             _level(base, loss),
@@ -134,13 +125,13 @@ class Mixture:
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
         size = self.n_rows, self.n_batches
-        _kernels().solve(gram, moment, error[-1], *size, weights, shares)
+        compiled().solve(gram, moment, error[-1], *size, weights, shares)
         return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
-    def shift(self, base: FloatArray, loss: str) -> FloatArray:
-        """Return what recent means add to the scores of all rows, (K,)."""
-        shift: FloatArray = self.weights[self.shares.size :] @ (self.recent - _level(base, loss))
-        return shift
+    def intercept(self, b: FloatArray, loss: str) -> FloatArray:
+        """Return the part of f that all rows share, (K,), given the intercepts b (J, K)."""
+        found: FloatArray = compiled().intercept(b, self.recent, self.weights, loss == "squared")
+        return found
 
     def with_class(self) -> Mixture:
         """Return the mixture with a further output, of which the recent means are 0."""

@@ -34,7 +34,8 @@ def part_size(rows: Rows) -> int:
 
     Errors of streams are then those of predictions as they are made.
     """
-    return int(np.clip(rows[0].shape[0], *REPLAY_ROWS))
+    least, most = REPLAY_ROWS
+    return max(least, min(len(rows[0]), most))
 
 
 def blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:

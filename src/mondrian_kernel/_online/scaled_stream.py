@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mondrian_kernel._linear.losses import value
-from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import Counts, Judged, LearnerGroup
-from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import Rows, put_at, take_rows
 from mondrian_kernel._online.sizes import ErrorSizes, least_error
-from mondrian_kernel._online.state import StreamState
+from mondrian_kernel._online.state import AnyLearner, Learner, StreamState
 from mondrian_kernel._settings import (
     MAX_RUNGS,
     RUNGS_ABOVE,
@@ -25,12 +23,8 @@ from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
-Learner = Filter | Means
-AnyLearner = TypeVar("AnyLearner", bound=Learner)
 
-
-@dataclass(frozen=True, eq=False)
-class _Before:
+class _Before(NamedTuple):
     """The state of a stream before its last batch, for a rollback."""
 
     online: OnlineTrees

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,15 +65,15 @@ class ErrorSizes:
             return self
         mixture, mixed = self.mixture.judge(judged, base, Y, weight, "squared")
         put_at(self.recent, n_before, mixed)
-        return replace(self, mixture=mixture)
+        return ErrorSizes(self.learners, mixture, self.recent)
 
     def scale(self, group: LearnerGroup, walk: Sequence[Any]) -> FloatArray:
         """Return the local scale at new rows, (n, K)."""
         g = np.empty((len(walk[0]), self.learners[0].n_outputs))
-        weights, b = self.mixture.weights, self.learners[0].intercepts(group.small)
-        mixing = group, weights, self.mixture.shares
+        b = self.learners[0].intercepts(group.small)
+        mixing = group, self.mixture.weights, self.mixture.shares
         self.learners[0].write_scores(walk, *mixing, Scores(g, np.empty(0)))
-        found: FloatArray = np.exp(g + b[0] + weights @ (b - b[0]))
+        found: FloatArray = np.exp(g + self.mixture.intercept(b, "squared"))
         return found
 
     def check(self) -> None:

@@ -178,7 +178,8 @@ class StreamState:
     def _walk(self) -> tuple[Any, ...]:
         """Return nodes, lifetimes and cells of the trees, as kernels that walk them take them."""
         n_levels = self.n_rungs * self.level_weights.size
-        return self.online.table.nodes, self.online.rungs[:n_levels], self.online.column
+        table = self.online.table
+        return table.nodes, self.online.rungs[:n_levels], table.column
 
     def _write_scores(self, X: FloatArray, n_jobs: int | None, out: Scores) -> None:
         X, trees = X / self.scale, self._walk()
@@ -238,9 +239,9 @@ class StreamState:
 
     def _intercept(self) -> FloatArray:
         """Intercept (K,) of the mixture; that of the first learner is common to all."""
-        b, first = self.learners[0].intercepts(self._group.small), self.learners[0]
-        mixed: FloatArray = first.offset + b[0] + self._weights @ (b - b[0])
-        return mixed + self.mixture.shift(b[0], first.loss)
+        first = self.learners[0]
+        b = first.intercepts(self._group.small)
+        return first.offset + self.mixture.intercept(b, first.loss)
 
     @property
     def _weights(self) -> FloatArray:

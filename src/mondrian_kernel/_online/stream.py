@@ -28,14 +28,18 @@ from mondrian_kernel._online.rows import (
     with_class,
     with_room,
 )
-from mondrian_kernel._online.scaled_stream import Learner, ScaledStream
+from mondrian_kernel._online.scaled_stream import ScaledStream
 from mondrian_kernel._online.sizes import ErrorSizes
+from mondrian_kernel._online.state import Learner
 from mondrian_kernel._settings import (
     FIRST_RUNGS,
     RECENT_ROWS,
     RELEVANCE_ROWS,
+    RELEVANCE_STEP_ROWS,
+    RELEVANCE_STEPS,
     RENEWAL_GAIN,
     RENEWAL_RATIO,
+    RENEWAL_RISE,
     STREAM_WINDOW,
     WARM_UP,
 )
@@ -69,9 +73,11 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from 1024 and again from 4096, and used if it lowers the error on unseen rows.
 
-    Every 1024 rows a measured scale is compared with that of the last 1024. If that of a column
-    differs by a factor of 4 or more, a stream that starts again on these rows takes over, if its
-    loss on them is a tenth lower. If not, the next trial is after half as many rows as there were.
+    Every 1024 rows the stream is compared with the last 1024. If the scale of a column differs by a
+    factor of 4 or more, or the loss has been a quarter above its lowest value since the check
+    before, a stream that starts again on these rows is tried. It takes over if its loss on them is
+    a tenth lower. If not, that loss is the lowest from now on, and the next trial for a scale is
+    after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
@@ -93,10 +99,12 @@ class Stream(ScaledStream):
     last : tuple of ndarrays or None
         The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
     check_at : int
-        Number of rows after which their scale is looked at next.
+        Number of rows after which the last rows are looked at next.
+    losses : tuple of two floats
+        Lowest loss at these checks, and that at the last one.
     """
 
-    _own = "kept", "start", "scale_rule", "learns_relevance", "last", "check_at"
+    _own = "kept", "start", "scale_rule", "learns_relevance", "last", "check_at", "losses"
     _state = (*ScaledStream._state, *_own)
     kept: Rows | None = None
     start: Start | None = None
@@ -104,6 +112,7 @@ class Stream(ScaledStream):
     learns_relevance: bool = False
     last: Rows | None = None
     check_at: int = 2 * WARM_UP
+    losses: tuple[float, float] = (np.inf, np.inf)
 
     @classmethod
     def begin(
@@ -205,24 +214,32 @@ class Stream(ScaledStream):
                 put_at(last, n_before, part)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
-        """Return a stream on the scale of the last rows, where that differs and serves better."""
+        """Return a stream that starts on the last rows, where these differ and it serves better."""
         if self.last is None or self.n_rows < self.check_at:
             return self
         place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
-        rows, self.check_at = (X, Y, weight), self.n_rows + WARM_UP
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
-        if (np.maximum(scale / old, old / scale) < RENEWAL_RATIO).all():
-            return self
-        self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2)
+        rescaled = (np.maximum(scale / old, old / scale) >= RENEWAL_RATIO).any()
+        loss, (lowest, before) = float(self.mixture.error[-1]), self.losses
+        risen = min(loss, before) > RENEWAL_RISE * lowest  # all these rows came after the rise
+        if rescaled or risen:
+            new = self._begun_on((X, Y, weight), max_cells, size)
+            if new.mixture.error[-1] < RENEWAL_GAIN * loss:
+                return new
+        self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2 if rescaled else 0)
+        self.losses = loss if risen else min(loss, lowest), loss
+        return self
+
+    def _begun_on(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
+        """Return a stream like this one that has learnt these rows only, ``size`` at a time."""
         columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
         n_trees, seed = self.online.freeze().n_trees, self.online.seed
         blank = [learner.fresh() for learner in self.learners[: self.n_rates]]
-        new = Stream.begin(blank, X.shape[1], n_trees, "auto", *columns, seed)
-        for begin in range(0, WARM_UP, size):
+        new = Stream.begin(blank, self.scale.size, n_trees, "auto", *columns, seed)
+        for begin in range(0, len(rows[0]), size):
             new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
-        better = new.mixture.error[-1] < RENEWAL_GAIN * self.mixture.error[-1]
-        return new if better else self
+        return new
 
     def with_columns(self, n_more: int) -> Stream:
         """Return the stream with further columns, in which all rows so far are 0.
@@ -265,6 +282,8 @@ class Stream(ScaledStream):
             self._check_alike(start.learners)
             if any(learner.n_table != n_trees for learner in start.learners):
                 raise ValueError("The start is that of other trees.")
+        if len(self.losses) != 2 or not min(self.losses) >= 0:
+            raise ValueError(f"The losses at earlier checks are {self.losses}.")
         if self.last is not None:
             n = 2 * WARM_UP
             shapes = [part.shape for part in self.last]
@@ -347,7 +366,16 @@ class Stream(ScaledStream):
         """Return a stream that learns the relevance of columns from rows, then the rows."""
         X, Y, weight = rows
         scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
-        found = learn_columns(X, Y, weight, seed, scale=scale, ranked=np.zeros(X.shape[1], bool))
+        found = learn_columns(
+            X,
+            Y,
+            weight,
+            seed,
+            scale=scale,
+            ranked=np.zeros(X.shape[1], bool),
+            step_rows=RELEVANCE_STEP_ROWS,
+            steps=RELEVANCE_STEPS,
+        )
         return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
