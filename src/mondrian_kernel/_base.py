@@ -189,7 +189,7 @@ class MondrianEstimator(TableInput):
         order, weight = fixed_order(rows, Y, weight)
         rows, Y = rows[order], Y[order]
         scale, encoder = column_scale(self._scale_rule(), rows, weight), self.encoder_
-        check_ranges(rows / scale)
+        check_ranges(np.stack([rows.min(axis=0), rows.max(axis=0)]) / scale)
         if not is_learnt(self.relevance, self.lifetime, self.scale):
             return Metric(Columns.scaled(scale), np.ones(1), np.ones(1))
         if encoder is None:

@@ -13,6 +13,13 @@ LARGEST_WEIGHT = 1e12
 LEAST_PENALTY = 1e-12
 
 
+# --- on_disk: rows in blocks --------------------------------------------------------------------
+
+BLOCK_ROWS = 2**16  # rows that are read, checked or encoded at once: 5 MB of ten columns
+NUMBERS_IN_MEMORY = 2**23  # encoded numbers of a table in parts that need no file, 64 MB
+COLUMN_GROUP_NUMBERS = 2**25  # numbers of columns that are copied in one pass over rows, 256 MB
+
+
 # --- _trees: growth, extension, threads ---------------------------------------------------------
 
 # Lifetimes that stand for a distribution: equally likely quantiles. With 16 the kernel of a Gamma
@@ -198,6 +205,7 @@ COLUMN_START_LIFETIMES, COLUMN_START_ALPHAS = (0.3, 1.0, 3.0), (1e-2, 1e-1, 1.0)
 COLUMN_START_ROWS = 200
 COLUMN_LEAST_RELEVANCE = 1e-3  # of the mean; so that no scale becomes infinite
 COLUMN_DIGITS = 3  # digits kept, so that rounding errors do not show
+RANK_ROWS = 200_000  # rows that it is taken from, drawn at random where there are more
 RANK_KNOTS = 256  # values of a column at which its distribution function is kept
 LEAST_ERROR = 1e-6  # share of the variance of y below which errors count as none
 

@@ -247,7 +247,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         )
         order, weight = fixed_order(rows, Y, weight)
         kept, weight = distinct_rows(rows[order], Y[order], weight)
-        order = order[kept]
+        order = np.arange(rows.shape[0])[order][kept]
         rows, Y = rows[order], Y[order]
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
         levels = Levels.of(trees, np.array([min(lifetime, trees.lifetime)]))

@@ -25,6 +25,7 @@ from mondrian_kernel._settings import (
     COLUMN_STEPS,
     COLUMN_WIDTHS,
     LEAST_ERROR,
+    RANK_ROWS,
 )
 from mondrian_kernel._trees.threads import few_blas_threads
 from mondrian_kernel._typing import FloatArray
@@ -90,11 +91,14 @@ def learn_columns(
     ranked = np.ones(n_columns, bool) if ranked is None else ranked
     widths = np.array(COLUMN_WIDTHS)
     plain = Columns.scaled(scale)
-    spread = _mean_distance(rows / scale)
+    spread = _mean_distance(rows, scale)
     if n_rows < COLUMN_LEAST_ROWS or spread == 0.0 or not np.ptp(Y, axis=0).any():
         lifetime = 1.0 / spread if spread > 0 else 1.0
         return Metric(plain, lifetime * widths, np.full(widths.size, 1.0 / widths.size))
-    knots, ranks = rank_table(rows, weight)
+    some: NDArray[np.intp] | slice = slice(None)
+    if n_rows > RANK_ROWS:
+        some = np.sort(np.random.default_rng([seed, 11]).permutation(n_rows)[:RANK_ROWS])
+    knots, ranks = rank_table(rows[some], None if weight is None else weight[some])
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed)
     theta = search.descend(search.start())
@@ -110,8 +114,8 @@ def learn_columns(
     return Metric(columns, lifetime * widths, v / v.sum())
 
 
-def _mean_distance(rows: FloatArray) -> float:
-    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)]
+def _mean_distance(rows: FloatArray, scale: FloatArray | float = 1.0) -> float:
+    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)] / scale
     return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
 
 
