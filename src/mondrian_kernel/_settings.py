@@ -259,6 +259,7 @@ LEVEL_ROWS, LEVEL_ROWS_SHARE = 15_000, 1 / 4  # rows for it
 # Rows of the preconditioner. Steps to the tolerance without it, with 128 rows, with 512 rows:
 # pol 122, 49, 48; california 46, 19, 18; nycflights_delay with 60 000 rows 144, 60, 60.
 LEVEL_LANDMARKS = 128
+LEVEL_LANDMARK_NUMBERS = 2**28  # rows times rows of the preconditioner at most, 1 GB
 LEVEL_TOL, LEVEL_STEPS = 1e-2, 300  # of conjugate gradients for many fits at once
 # Most steps while weights are chosen; those that take more fit noise. With 40 instead of 80 steps
 # most errors are the same, but pol has 0.7 % and kin40k 8 % more.

@@ -23,6 +23,7 @@ from mondrian_kernel._settings import (
     LEVEL_TOL,
 )
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import row_blocks
 
 
 def solve_levels(
@@ -91,8 +92,11 @@ def _without_widest(
     inverses: list[FloatArray] = []
     for j, v in enumerate(widest):
         if j == 0 or not np.array_equal(root[:, j], root[:, j - 1]):
-            half = root[:, j, None] * B
-            values, Q = np.linalg.eigh(half.T @ half)
+            gram = np.zeros((B.shape[1], B.shape[1]), np.float32)
+            for block in row_blocks(B.shape[0]):
+                half = root[block, j, None] * B[block]
+                gram += half.T @ half
+            values, Q = np.linalg.eigh(gram)
         inverses.append((Q / (np.maximum(values, 0.0) + 1.0 / v)) @ Q.T)
     each = np.stack(inverses)
 
