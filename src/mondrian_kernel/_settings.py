@@ -120,6 +120,9 @@ ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
 
+# Progress of a stage: seconds until its first report, and share of its time until the next one.
+PROGRESS_FIRST, PROGRESS_GROWTH = 1.0, 0.25
+
 # Lifetimes and stopping.
 PATH_GROUP = 8  # lifetimes scored together: eight columns of a product cost as much as one
 PATH_PATIENCE = 6  # lifetimes to wait for a better one; ridge

@@ -105,11 +105,16 @@ class ParquetTable(TableParts):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column in memory: numbers, or text."""
-        column = ParquetTable(self.file, [name])
-        with column._open() as opened:
-            values = opened.read([name]).column(0)
+        values = self.read(name)
         found: NDArray[Any] = values.to_numpy()
         return found if found.dtype != object else np.array(values.to_pylist())
+
+    def read(self, name: str) -> Any:
+        """Return a column in memory, as one of pyarrow."""
+        if name not in self.columns:
+            raise KeyError(f"There is no column {name!r} among {', '.join(self.columns)}.")
+        with self._open() as opened:
+            return opened.read([name]).column(0)
 
     def drop(self, *names: str) -> ParquetTable:
         """Return the table without some of the columns.

@@ -182,7 +182,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         if learnt:
             plan_sizes(rows.shape, self.n_estimators, self.max_cells)  # refuses too large a fit
         stages = Stages(self.verbose if learnt else 0, 7)
-        metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
+        tell, unit = stages.teller("learning columns"), np.where(std > 0, std, 1.0)
+        metric = self._learn_columns(rows, Y / unit, weight, seed, tell)
         stages.done("columns")
         path, found = None, {}
         index = used_rows(sample_weight, rows.shape[0])

@@ -27,7 +27,7 @@ from mondrian_kernel._settings import (
     LEAST_ERROR,
     RANK_ROWS,
 )
-from mondrian_kernel._trees.threads import few_blas_threads
+from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._typing import FloatArray
 
 SQRT_12 = float(np.sqrt(12.0))  # ranks in units of their standard deviation
@@ -43,6 +43,7 @@ def learn_columns(
     scale: FloatArray,
     group: NDArray[np.intp] | None = None,
     ranked: NDArray[np.bool_] | None = None,
+    tell: Tell = no_one,
 ) -> Metric:
     r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
 
@@ -71,6 +72,8 @@ def learn_columns(
         Number of the group of each column; a group has one relevance. None: each its own.
     ranked : ndarray of bool, of shape (D,) or None
         Which columns may use ranks; None: all.
+    tell : callable
+        Told which share of the steps is done.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def learn_columns(
     knots, ranks = rank_table(rows[some], None if weight is None else weight[some])
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed)
-    theta = search.descend(search.start())
+    theta = search.descend(search.start(), tell)
     r, m, v = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
     relevance = np.maximum(relevance / relevance.mean(), COLUMN_LEAST_RELEVANCE)
@@ -188,7 +191,7 @@ class _Search:
         values = [self.slope(point, *parts)[0] for point in points]
         return points[int(np.argmin(values))]
 
-    def descend(self, theta: FloatArray) -> FloatArray:
+    def descend(self, theta: FloatArray, tell: Tell = no_one) -> FloatArray:
         """Take steps (Adam) with a falling rate; return the mean of the last third.
 
         All relevances share one unit of the steps, and so do all rank shares and all widths: with
@@ -205,6 +208,7 @@ class _Search:
             unit = np.sqrt(square / (1.0 - 0.95 ** (step + 1))) + 1e-8
             theta = theta - rate * mean / (1.0 - 0.9 ** (step + 1)) / unit
             last = [*last, theta] if step > 2 * steps // 3 else [theta]
+            tell((step + 1) / steps)
         return np.asarray(np.mean(last, axis=0))
 
     def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
+from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._settings import (
@@ -22,6 +22,7 @@ from mondrian_kernel._settings import (
     LEVEL_STEPS,
     LEVEL_TOL,
 )
+from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import row_blocks
 
@@ -32,6 +33,7 @@ def solve_levels(
     root: FloatArray,
     weights: FloatArray,
     max_steps: int = LEVEL_STEPS,
+    tell: Tell = no_one,
 ) -> FloatArray:
     r"""Return coefficients of the rows, of many ridge fits at once.
 
@@ -50,6 +52,8 @@ def solve_levels(
         Weights v of the levels.
     max_steps : int
         Most steps of conjugate gradients.
+    tell : callable
+        Told which share of the digits is found.
 
     Returns
     -------
@@ -67,10 +71,16 @@ def solve_levels(
         out += P
         return out
 
+    def finished(now: Progress) -> bool:
+        left = np.linalg.norm(now.residual, axis=0)
+        over = float(np.max(left / np.where(enough > 0, enough, np.inf)))
+        tell(1.0 + np.log(max(over, 1.0)) / np.log(LEVEL_TOL))
+        return bool(np.all(left <= enough))
+
     dual, _ = conjugate_gradients(
         product,
         B,
-        lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
+        finished,
         precondition=_without_widest(operator, root, weights[0]),
         max_steps=max_steps,
     )
