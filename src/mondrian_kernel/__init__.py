@@ -24,6 +24,7 @@ __all__ = [
     "every_cut_path",
     "lifetime_path",
     "load",
+    "open_table",
     "save",
     "sgd_path",
 ]
@@ -43,6 +44,7 @@ _HOME = {
     "every_cut_path": "paths",
     "lifetime_path": "paths",
     "load": "persistence",
+    "open_table": "on_disk",
     "save": "persistence",
     "sgd_path": "paths",
 }
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from mondrian_kernel.explanation import Explanation
     from mondrian_kernel.features import MondrianFeatures
     from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
+    from mondrian_kernel.on_disk import open_table
     from mondrian_kernel.partition import MondrianPartition
     from mondrian_kernel.paths import LifetimePath, every_cut_path, lifetime_path, sgd_path
     from mondrian_kernel.persistence import load, save

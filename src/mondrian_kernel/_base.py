@@ -41,6 +41,7 @@ from mondrian_kernel._trees.checks import (
     check_ranges,
     draw_seed,
 )
+from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
     TableEncoder,
@@ -183,19 +184,24 @@ class MondrianEstimator(TableInput):
         return Wanted(self.lifetime, self.alpha, self.n_estimators, self.n_jobs, self.verbose)
 
     def _learn_columns(
-        self, rows: FloatArray, Y: FloatArray, weight: FloatArray | None, seed: int
+        self,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        seed: int,
+        tell: Tell = no_one,
     ) -> Metric:
         """Return what the trees see of the columns, and the widths that go with it."""
         order, weight = fixed_order(rows, Y, weight)
         rows, Y = rows[order], Y[order]
         scale, encoder = column_scale(self._scale_rule(), rows, weight), self.encoder_
-        check_ranges(rows / scale)
+        check_ranges(np.stack([rows.min(axis=0), rows.max(axis=0)]) / scale)
         if not is_learnt(self.relevance, self.lifetime, self.scale):
             return Metric(Columns.scaled(scale), np.ones(1), np.ones(1))
         if encoder is None:
-            return learn_columns(rows, Y, weight, seed, scale=scale)
-        group, ranked = encoder.column_of_output_, encoder.is_number_
-        return learn_columns(rows, Y, weight, seed, scale=scale, group=group, ranked=ranked)
+            return learn_columns(rows, Y, weight, seed, scale=scale, tell=tell)
+        groups = {"group": encoder.column_of_output_, "ranked": encoder.is_number_}
+        return learn_columns(rows, Y, weight, seed, scale=scale, tell=tell, **groups)
 
     def _blank_learner(self, n_outputs: int, half_life: float) -> Filter | Means:
         """Return a learner of a stream that has seen nothing."""

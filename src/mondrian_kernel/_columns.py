@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import TableParts, row_blocks
 
 _WORDS = (str, bool, int, float)
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
@@ -26,16 +27,26 @@ _REMEDY = (
 def needs_encoding(X: Any, categorical_features: Any) -> bool:
     """Whether rows are other than an array of numbers without gaps."""
     listed = categorical_features is not None and not isinstance(categorical_features, str)
-    if listed or nw.dependencies.is_into_dataframe(X) or hasattr(X, "collect"):
+    if (
+        isinstance(X, TableParts)
+        or listed
+        or nw.dependencies.is_into_dataframe(X)
+        or hasattr(X, "collect")
+    ):
         return True
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.dtype.kind not in "fOUSmM":
         return False  # what is no table is refused elsewhere
-    return rows.dtype.kind != "f" or bool(np.isnan(rows).any())
+    if rows.dtype.kind != "f":
+        return True
+    return any(np.isnan(rows[block]).any() for block in row_blocks(rows.shape[0]))
 
 
-def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> list[Column]:
-    """Check a table on behalf of an estimator and return its columns."""
+def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, first: int = 0) -> list[Column]:
+    """Check a table on behalf of an estimator and return its columns.
+
+    ``first`` is the number of its first row, where it is a part of a larger one.
+    """
     if hasattr(X, "collect"):
         raise TypeError(f"X is a {type(X).__name__}: call X.collect() first.")
     if nw.dependencies.is_into_dataframe(X):
@@ -48,7 +59,7 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> list[Colum
             raise ValueError(f"Found {X.shape[0]} sample(s) and {X.shape[1]} feature(s) in X.")
         frame = nw.from_native(X, eager_only=True)
         return [
-            Column(name, data, _kind(data.dtype))
+            Column(name, data, _kind(data.dtype), first)
             for name, data in zip(names, frame.iter_columns(), strict=True)
         ]
     if not hasattr(X, "dtype") and np.asarray(X).dtype.kind == "U":
@@ -56,7 +67,8 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> list[Colum
     rows = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     if rows.dtype.kind in "mM":
         raise TypeError(_refuse_dates(0))
-    return [Column(j, rows[:, j], _KINDS.get(rows.dtype.kind, "")) for j in range(rows.shape[1])]
+    kind = _KINDS.get(rows.dtype.kind, "")
+    return [Column(j, rows[:, j], kind, first) for j in range(rows.shape[1])]
 
 
 def refuse_missing_targets(y: Any) -> None:
@@ -77,12 +89,13 @@ class Column(NamedTuple):
     """A column of a table.
 
     ``data`` is a narwhals series or an array. ``kind`` is "number" or "category" by its dtype, or
-    empty where its values decide.
+    empty where its values decide. ``first`` is the number of its first row.
     """
 
     name: Any
     data: Any
     kind: str
+    first: int = 0
 
     def is_category(self) -> bool:
         """Whether it holds categories by its dtype or, where that leaves it open, by its values."""
@@ -110,8 +123,8 @@ class Column(NamedTuple):
         infinite = np.isinf(numbers)
         if infinite.any():
             raise ValueError(
-                f"{self} contains infinity, first in row {int(infinite.argmax())}: replace it by a "
-                "number, or by NaN where it stands for a missing one."
+                f"{self} contains infinity, first in row {self.first + int(infinite.argmax())}: "
+                "replace it by a number, or by NaN where it stands for a missing one."
             )
         return numbers
 

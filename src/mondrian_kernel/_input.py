@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mondrian_kernel._columns import needs_encoding, read_columns, refuse_missing_targets
+from mondrian_kernel._columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.columns import is_learnt
 from mondrian_kernel._settings import LARGEST_NUMBER, STREAM_ALPHA
@@ -19,11 +19,12 @@ from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, refus
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
     TableEncoder,
-    encode_columns,
+    encode_table,
     is_plain,
     learn_numbers,
     learn_table,
 )
+from mondrian_kernel.on_disk import as_parts
 
 
 class TableInput(BaseEstimator):
@@ -50,6 +51,7 @@ class TableInput(BaseEstimator):
         """Validate the first rows and their targets, and learn how a table is encoded."""
         refuse_missing_targets(y)
         encoder = TableEncoder(self.categorical_features)
+        X = as_parts(X)
         if needs_encoding(X, self.categorical_features):
             classes = y is not None and is_classifier(self)
             rows = learn_table(encoder, X, np.asarray(y).astype(str) if classes else y, listed)
@@ -137,7 +139,7 @@ class TableInput(BaseEstimator):
         encoder = self._encoder
         if encoder is None or (is_plain(encoder) and not needs_encoding(X, None)):
             return None
-        return encode_columns(encoder, read_columns(self, X, reset=False))
+        return encode_table(encoder, X, self)
 
     def _check_batch(
         self, X: ArrayLike, y: ArrayLike, **options: Any

@@ -13,6 +13,13 @@ LARGEST_WEIGHT = 1e12
 LEAST_PENALTY = 1e-12
 
 
+# --- on_disk: rows in blocks --------------------------------------------------------------------
+
+BLOCK_ROWS = 2**16  # rows that are read, checked or encoded at once: 5 MB of ten columns
+NUMBERS_IN_MEMORY = 2**23  # encoded numbers of a table in parts that need no file, 64 MB
+COLUMN_GROUP_NUMBERS = 2**25  # numbers of columns that are copied in one pass over rows, 256 MB
+
+
 # --- _trees: growth, extension, threads ---------------------------------------------------------
 
 # Lifetimes that stand for a distribution: equally likely quantiles. With 16 the kernel of a Gamma
@@ -113,6 +120,9 @@ ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
 
+# Progress of a stage: seconds until its first report, and share of its time until the next one.
+PROGRESS_FIRST, PROGRESS_GROWTH = 1.0, 0.25
+
 # Lifetimes and stopping.
 PATH_GROUP = 8  # lifetimes scored together: eight columns of a product cost as much as one
 PATH_PATIENCE = 6  # lifetimes to wait for a better one; ridge
@@ -198,6 +208,7 @@ COLUMN_START_LIFETIMES, COLUMN_START_ALPHAS = (0.3, 1.0, 3.0), (1e-2, 1e-1, 1.0)
 COLUMN_START_ROWS = 200
 COLUMN_LEAST_RELEVANCE = 1e-3  # of the mean; so that no scale becomes infinite
 COLUMN_DIGITS = 3  # digits kept, so that rounding errors do not show
+RANK_ROWS = 200_000  # rows that it is taken from, drawn at random where there are more
 RANK_KNOTS = 256  # values of a column at which its distribution function is kept
 LEAST_ERROR = 1e-6  # share of the variance of y below which errors count as none
 
@@ -251,6 +262,7 @@ LEVEL_ROWS, LEVEL_ROWS_SHARE = 15_000, 1 / 4  # rows for it
 # Rows of the preconditioner. Steps to the tolerance without it, with 128 rows, with 512 rows:
 # pol 122, 49, 48; california 46, 19, 18; nycflights_delay with 60 000 rows 144, 60, 60.
 LEVEL_LANDMARKS = 128
+LEVEL_LANDMARK_NUMBERS = 2**28  # rows times rows of the preconditioner at most, 1 GB
 LEVEL_TOL, LEVEL_STEPS = 1e-2, 300  # of conjugate gradients for many fits at once
 # Most steps while weights are chosen; those that take more fit noise. With 40 instead of 80 steps
 # most errors are the same, but pol has 0.7 % and kin40k 8 % more.

@@ -41,7 +41,12 @@ _DOCS = {
         the trees again at every step. By default they are kept where they take less than half of
         what is free.
     random_state : int, RandomState instance or None, default=None
-        Seed of the trees, and of the rows on which the width is chosen.""",
+        Seed of the trees, and of the rows on which the width is chosen.
+    n_jobs : int or None, default=None
+        Threads of the client, for what it does itself: choose a width and, with
+        ``lifetime="auto"``, fit. Tasks of workers have one thread each.
+    verbose : int or callable, default=0
+        As without Dask: progress of what the client does itself.""",
     "river_trees": """
     n_estimators : int, default=100
         Number of trees.

@@ -188,7 +188,8 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         if learnt:
             plan_sizes(rows.shape, self.n_estimators, self.max_cells)  # refuses too large a fit
         stages = Stages(self.verbose if learnt else 0, 6)
-        metric = self._learn_columns(rows, np.eye(classes.size)[labels], weight, seed)
+        tell, one_hot = stages.teller("learning columns"), np.eye(classes.size)[labels]
+        metric = self._learn_columns(rows, one_hot, weight, seed, tell)
         if self.class_weight is not None:
             weight = weigh_classes(self.class_weight, classes, labels, weight)
         path = None

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import TargetEncoder
-from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from mondrian_kernel._columns import Column, read_columns, refuse_missing_targets
-from mondrian_kernel._settings import MAX_CATEGORIES, TARGET_FOLDS
+from mondrian_kernel._columns import Column, read_columns
+from mondrian_kernel._encoding import (
+    LearntCategory,
+    LearntNumber,
+    category_codes,
+    fill,
+    lower_median,
+)
+from mondrian_kernel._settings import MAX_CATEGORIES
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
-
-_NUMBER = np.array([True, False])  # a number, and the column that marks gaps
+from mondrian_kernel.on_disk import TableParts, blank_rows, column_groups
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -147,7 +151,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The encoder.
         """
         if hasattr(self, "tables_"):
-            encode_columns(self, read_columns(self, X, reset=False))
+            encode_table(self, X, self)
         else:
             learn_table(self, X, y, listed=True)
         return self
@@ -166,7 +170,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The encoded table.
         """
         check_is_fitted(self)
-        return encode_columns(self, read_columns(self, X, reset=False))
+        return encode_table(self, X, self)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Names of the outputs.
@@ -229,26 +233,65 @@ def is_plain(encoder: TableEncoder) -> bool:
 def learn_table(
     encoder: TableEncoder, X: Any, y: ArrayLike | None, listed: bool = False
 ) -> FloatArray:
-    """Fit an encoder and encode its rows; ``listed`` adds the categories that dtypes list."""
-    columns = read_columns(encoder, X, reset=True)
-    learnt = []
-    for column, chosen in zip(columns, _chosen(columns, encoder.categorical_features), strict=True):
-        if column.is_category() if chosen is None else chosen:
-            words = column.listed() if listed else []
-            learnt.append(_learn_category(column, words, y, encoder.max_categories))
-        else:
-            learnt.append(_learn_number(column))
+    """Fit an encoder and encode its rows; ``listed`` adds the categories that dtypes list.
+
+    A table in parts is read twice, and many of its rows are encoded into a file.
+    """
+    learnt: list[LearntNumber | LearntCategory] = []
+    n_rows = 0
+    for columns in _parts(encoder, X, reset=True):
+        if not learnt:
+            for column, chosen in zip(
+                columns, _chosen(columns, encoder.categorical_features), strict=True
+            ):
+                if column.is_category() if chosen is None else chosen:
+                    words = column.listed() if listed else []
+                    learnt.append(LearntCategory(words, encoder.max_categories))
+                else:
+                    learnt.append(LearntNumber())
+        for one, column in zip(learnt, columns, strict=True):
+            one.see(column)
+        n_rows += len(columns[0].data)
+    if not learnt:
+        raise ValueError("The table has no rows.")
+    for one, column in zip(learnt, columns, strict=True):
+        one.settle(column, y, n_rows)
+    first = np.cumsum([0, *(one.is_number.size for one in learnt)]).tolist()
+    shape = n_rows, first[-1]
+    rows = blank_rows(*shape) if isinstance(X, TableParts) else np.empty(shape)
+    begin = 0
+    for columns in _parts(encoder, X, reset=False):
+        end = begin + len(columns[0].data)
+        for one, column, place in zip(learnt, columns, first, strict=False):
+            part = one.encoded(column)
+            rows[begin:end, place : place + part.shape[1]] = part
+        begin = end
+    at = dict(zip(first, learnt, strict=False))
+    for j, values in column_groups(rows):
+        changed = at[j].finish(values) if j in at else None
+        if changed is not None:
+            rows[:, j : j + changed.shape[1]] = changed
     _keep(encoder, learnt)
-    return np.concatenate([one.rows for one in learnt], axis=1)
+    return rows
+
+
+def _parts(checker: Any, X: Any, *, reset: bool) -> Iterator[list[Column]]:
+    """Yield the columns of each part of a table, checked on behalf of an estimator."""
+    begin = 0
+    for part in X if isinstance(X, TableParts) else [X]:
+        columns = read_columns(checker, part, reset=reset and begin == 0, first=begin)
+        yield columns
+        begin += len(columns[0].data)
 
 
 def learn_numbers(encoder: TableEncoder, rows: FloatArray) -> None:
     """Fit an encoder to rows of numbers without gaps, which need no encoding."""
     encoder.n_features_in_ = rows.shape[1]
-    _keep(encoder, [_Learnt(rows[:0], _NUMBER[:1], _lower_median(column)) for column in rows.T])
+    medians = [lower_median(column) for _, column in column_groups(rows)]
+    _keep(encoder, [LearntNumber(median=median) for median in medians])
 
 
-def _keep(encoder: TableEncoder, learnt: list[_Learnt]) -> None:
+def _keep(encoder: TableEncoder, learnt: Sequence[LearntNumber | LearntCategory]) -> None:
     encoder.categories_ = [one.categories for one in learnt]
     encoder.tables_ = [one.table for one in learnt]
     encoder.medians_ = np.array([one.median for one in learnt])
@@ -258,6 +301,18 @@ def _keep(encoder: TableEncoder, learnt: list[_Learnt]) -> None:
     encoder.column_of_output_ = np.repeat(np.arange(len(learnt)), widths)
 
 
+def encode_table(encoder: TableEncoder, X: Any, checker: Any) -> FloatArray:
+    """Encode a table, checked on behalf of an estimator; many rows of one in parts into a file."""
+    if not isinstance(X, TableParts):
+        return encode_columns(encoder, read_columns(checker, X, reset=False))
+    rows, begin = blank_rows(X.n_rows, encoder.is_number_.size), 0
+    for columns in _parts(checker, X, reset=False):
+        part = encode_columns(encoder, columns)
+        rows[begin : begin + part.shape[0]] = part
+        begin += part.shape[0]
+    return rows
+
+
 def encode_columns(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
     """Encode columns of the table that an encoder was fitted on."""
     parts = []
@@ -265,106 +320,10 @@ def encode_columns(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
         words = encoder.categories_[j]
         if words is None:
             numbers = column.numbers("held numbers when it was fitted: turn it into numbers")
-            parts.append(_fill(numbers, encoder.medians_[j], bool(encoder.has_gaps_[j])))
+            parts.append(fill(numbers, encoder.medians_[j], bool(encoder.has_gaps_[j])))
         else:
-            parts.append(encoder.tables_[j][_codes(column, column.words(), words)])
+            parts.append(encoder.tables_[j][category_codes(column, column.words(), words)])
     return np.concatenate(parts, axis=1)
-
-
-class _Learnt(NamedTuple):
-    """What was learnt of a column, and its outputs."""
-
-    rows: FloatArray
-    is_number: NDArray[np.bool_]
-    median: float = 0.0
-    has_gaps: bool = False
-    categories: list[Any] | None = None
-    table: FloatArray | None = None
-
-
-def _learn_number(column: Column) -> _Learnt:
-    numbers = column.numbers("is not in categorical_features: list it, or turn it into numbers")
-    known = numbers[~np.isnan(numbers)]
-    if known.size == 0:
-        raise _no_values(column)
-    median, gaps = _lower_median(known), known.size < numbers.size
-    return _Learnt(_fill(numbers, median, gaps), _NUMBER[: 1 + gaps], median, gaps)
-
-
-def _lower_median(numbers: FloatArray) -> float:
-    """Return the median, the lower one of two: it cannot overflow."""
-    middle = (numbers.size - 1) // 2
-    return float(np.partition(numbers, middle)[middle])
-
-
-def _fill(numbers: FloatArray, median: float, gaps: bool) -> FloatArray:
-    """Put the median where numbers are missing, and mark these rows if the column has gaps."""
-    missing = np.isnan(numbers)
-    filled = np.where(missing, median, numbers)
-    return np.stack([filled, missing][: 1 + gaps], axis=1)
-
-
-def _learn_category(
-    column: Column, listed: list[Any], y: ArrayLike | None, max_categories: int
-) -> _Learnt:
-    words = column.words()
-    found = {*words, *listed}
-    if found <= {None}:
-        raise _no_values(column)
-    known = sorted(found - {None}, key=lambda word: (isinstance(word, str), word))
-    known += [None] if None in found else []
-    n, codes = len(known), _codes(column, words, known)
-    if n <= max_categories:
-        table = 0.5 * np.eye(n + 1, n)
-        table[n, 0] = -0.5
-        return _Learnt(table[codes], np.zeros(n, bool), categories=known, table=table)
-    if y is None:
-        raise ValueError(
-            f"{column} has {n} categories, more than max_categories={max_categories}: pass y to "
-            "encode them by its means, raise max_categories, or drop the column."
-        )
-    rows, table = _target_means(codes, n, _targets(y, codes))
-    return _Learnt(rows, np.ones(rows.shape[1], bool), categories=known, table=table)
-
-
-def _codes(column: Column, words: list[Any], known: list[Any]) -> NDArray[np.intp]:
-    """Return the place of each word among the known ones, and their number for all others."""
-    kinds = [{isinstance(word, str) for word in set(some) - {None}} for some in (words, known)]
-    if all(kinds) and not set.intersection(*kinds):
-        was, now = ("text", "numbers") if True in kinds[1] else ("numbers", "text")
-        raise ValueError(
-            f"{column} holds {now}, but its categories were {was} when it was fitted: turn it "
-            f"into {was}."
-        )
-    place = {word: k for k, word in enumerate(known)}
-    return np.array([place.get(word, len(known)) for word in words], dtype=np.intp)
-
-
-def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return shrunk means of Y for the rows, without their own fold; and for all categories."""
-
-    def means(some: Any, wanted: NDArray[np.intp]) -> FloatArray:
-        encoder = TargetEncoder(target_type="continuous")
-        fits = [encoder.fit(codes[some, None], y[some]).transform(wanted[:, None]) for y in Y.T]
-        return np.concatenate(fits, axis=1)
-
-    rows = np.empty((codes.size, Y.shape[1]))
-    folds = KFold(min(TARGET_FOLDS, codes.size), shuffle=True, random_state=0)
-    for some, others in folds.split(codes):
-        rows[others] = means(some, codes[others])
-    return rows, means(slice(None), np.arange(n + 1))
-
-
-def _targets(y: ArrayLike, codes: NDArray[np.intp]) -> FloatArray:
-    """Return targets as columns of numbers, classes as zeros and ones; of two classes one."""
-    refuse_missing_targets(y)
-    values = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    check_consistent_length(codes, values)
-    if values.ndim == 1 and values.dtype.kind not in "fiu":
-        classes, labels = np.unique(values.astype(str), return_inverse=True)
-        return np.eye(classes.size)[labels][:, classes.size == 2 :]
-    Y: FloatArray = values.astype(np.float64).reshape(len(values), -1)
-    return Y
 
 
 def _chosen(columns: list[Column], given: Any) -> list[bool | None]:
@@ -385,7 +344,3 @@ def _chosen(columns: list[Column], given: Any) -> list[bool | None]:
             )
         chosen[place] = True
     return chosen
-
-
-def _no_values(column: Column) -> ValueError:
-    return ValueError(f"{column} has no values: drop it, or fit rows that have some.")

@@ -182,7 +182,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         if learnt:
             plan_sizes(rows.shape, self.n_estimators, self.max_cells)  # refuses too large a fit
         stages = Stages(self.verbose if learnt else 0, 7)
-        metric = self._learn_columns(rows, Y / np.where(std > 0, std, 1.0), weight, seed)
+        tell, unit = stages.teller("learning columns"), np.where(std > 0, std, 1.0)
+        metric = self._learn_columns(rows, Y / unit, weight, seed, tell)
         stages.done("columns")
         path, found = None, {}
         index = used_rows(sample_weight, rows.shape[0])
@@ -247,7 +248,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         )
         order, weight = fixed_order(rows, Y, weight)
         kept, weight = distinct_rows(rows[order], Y[order], weight)
-        order = order[kept]
+        order = np.arange(rows.shape[0])[order][kept]
         rows, Y = rows[order], Y[order]
         trees, leaf = grow_trees(rows, longest, n_trees, seed, self.max_cells, self.n_jobs)
         levels = Levels.of(trees, np.array([min(lifetime, trees.lifetime)]))

@@ -35,6 +35,15 @@ def test_time_left(progress):
     assert progress.line(160.0) == "working ... 1:00"
 
 
+def test_time_left_of_a_step(progress):
+    progress(3, 7, {"stage": "solving", "share": 0.5, "seconds_left": 40.0})
+    wanted = "working 4/7: solving [############------------]"
+    assert progress.line(100.0) == f"{wanted} 0:40 left"
+    assert progress.line(110.0) == f"{wanted} 0:30 left"
+    progress(4, 7, {})
+    assert "solving" not in progress.line(110.0)
+
+
 def test_fewer_steps_begin_another_part(progress):
     progress.clock[0] = 120.0
     progress(3, 4, {})

@@ -32,10 +32,12 @@ def test_same_parameters_and_defaults(face, one):
     """But for those that say how to compute, and what blocks or streams alone have."""
     faces, ones = (inspect.signature(c.__init__).parameters for c in (face, one))
     shared = [name for name in faces if name in ones]
-    alone = ("n_jobs", "verbose", "criterion", "categorical_features", "forgetting")
+    alone = ("criterion", "categorical_features", "forgetting")
+    if "lifetime" not in faces or face is DaskMondrianFeatures:
+        alone += ("n_jobs", "verbose")
     assert shared == [name for name in ones if name not in alone]
     assert set(faces) - set(shared) <= {"keep_cells"}
-    one_width = {"lifetime": "path", "loss": "log_loss"}  # blocks have no trend
+    one_width = {"lifetime": "path"}
     for name in shared:
         expected = ones[name].default
         if expected == "auto":

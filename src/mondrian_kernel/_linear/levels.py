@@ -16,6 +16,7 @@ from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._settings import (
     KERNEL_ROWS,
     LANDMARK_JITTER,
+    LEVEL_LANDMARK_NUMBERS,
     LEVEL_LANDMARKS,
     OPERATOR_SHARES,
 )
@@ -115,7 +116,8 @@ class LevelOperator(Operator):
         if points is None:
             return None
         some = np.random.default_rng(0).permutation(self.n_rows)
-        some = some[: min(LEVEL_LANDMARKS, max(self.n_rows // 4, 1))]
+        most = min(LEVEL_LANDMARKS, LEVEL_LANDMARK_NUMBERS // self.n_rows, self.n_rows // 4)
+        some = some[: max(most, 1)]
         inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
         inner.flat[:: some.size + 1] += LANDMARK_JITTER
         L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)

@@ -47,7 +47,7 @@ from mondrian_kernel._settings import (
     TREND_SAMPLE_ROWS,
 )
 from mondrian_kernel._trees.checks import check_ranges
-from mondrian_kernel._trees.threads import few_blas_threads
+from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._typing import FloatArray
 
 
@@ -77,12 +77,13 @@ def fit_classes(
     check_ranges(T)
     trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
-    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    tell = stages.teller("growing trees")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs, tell)
     stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, Y, offset, folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     fitted = np.hstack([np.ones((labels.size, 1)), folds.fitted()])
-    dual, f = newton_step(operator, Y, offset, fitted, v[:, None])
+    dual, f = newton_step(operator, Y, offset, fitted, v[:, None], tell=stages.teller("solving"))
     scores = folds.take_held_out(offset[:, 1:] + f[:, 1:, :, 0])
     out = folds.held_out
     link = fit_link(scores, labels[out], s[out])
@@ -121,6 +122,7 @@ def newton_step(
     fitted: FloatArray,
     v: FloatArray,
     max_steps: int = LEVEL_STEPS,
+    tell: Tell = no_one,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return coefficients of the rows, and the scores f that they add to an offset g.
 
@@ -142,6 +144,8 @@ def newton_step(
         Weights of the levels, J of them for each fit.
     max_steps : int
         Most steps of conjugate gradients.
+    tell : callable
+        Told which share of the digits is found.
 
     Returns
     -------
@@ -156,7 +160,7 @@ def newton_step(
     root = operator.root_weight[:, None, None] * fitted[:, :, None] * np.sqrt(curvature)
     targets, root = (np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (rest, root))
     each = np.tile(v, n_fits * K)
-    dual = solve_levels(operator, targets, root, each, max_steps)
+    dual = solve_levels(operator, targets, root, each, max_steps, tell)
     f = predictions_of(operator, dual, each)
     return dual.reshape(*shape, -1), f.reshape(*shape, -1)
 

@@ -25,6 +25,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +65,14 @@ class Columns:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return t(x) of rows (n, D), a new array."""
-        T: FloatArray = (X if self.centre is None else X - self.centre) / self.scale
-        T += self.ranked(X)
-        if self.centre is None:
-            return T
-        with np.errstate(over="ignore"):  # infinitely far from all rows
-            return T.astype(np.float32)
+        out = np.empty(X.shape, np.float64 if self.centre is None else np.float32)
+        for block in row_blocks(X.shape[0]):
+            rows = X[block]
+            T: FloatArray = (rows if self.centre is None else rows - self.centre) / self.scale
+            T += self.ranked(rows)
+            with np.errstate(over="ignore"):  # infinitely far from all rows
+                out[block] = T
+        return out
 
     def ranked(self, X: FloatArray) -> FloatArray:
         """Return bend · F(x) of rows (n, D)."""
@@ -174,11 +177,14 @@ def _deviation(rows: FloatArray, sample_weight: FloatArray | None) -> FloatArray
     a batch.
     """
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
-    n = s.sum()
+    n, blocks = s.sum(), row_blocks(rows.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = s @ rows / n
-        rest = rows - mean
-        variance = np.maximum(s @ rest**2 - (s @ rest) ** 2 / n, 0.0) / n
+        mean = sum(s[block] @ rows[block] for block in blocks) / n
+        sums = np.zeros((2, rows.shape[1]))
+        for block in blocks:
+            rest = rows[block] - mean
+            sums += s[block] @ rest, s[block] @ rest**2
+        variance = np.maximum(sums[1] - sums[0] ** 2 / n, 0.0) / n
         eps = np.finfo(np.float64).eps
         noise = n * eps * variance + (n * mean * eps) ** 2
         deviation: FloatArray = np.where(variance <= noise, 0.0, np.sqrt(variance))

@@ -57,7 +57,7 @@ from mondrian_kernel._settings import (
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
-from mondrian_kernel._trees.threads import few_blas_threads
+from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -143,7 +143,8 @@ def fit_kernel(
     trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
-    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs)
+    tell = stages.teller("growing trees")
+    trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs, tell)
     stages.done(f"{trees.n_trees} trees grown")
     v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
@@ -151,7 +152,8 @@ def fit_kernel(
     fitted = np.hstack([np.ones((T.shape[0], 1)), folds.fitted()])
     root = np.repeat(operator.root_weight[:, None] * fitted, K, axis=1)
     each = np.repeat(v[:, None], n_fits * K, axis=1)
-    dual = solve_levels(operator, rest.reshape(-1, n_fits * K), root, each)
+    tell = stages.teller("solving")
+    dual = solve_levels(operator, rest.reshape(-1, n_fits * K), root, each, tell=tell)
     predictions = np.empty((0, K))
     if folds.n_folds:
         of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
@@ -187,10 +189,11 @@ def grow_levels(
     n_estimators: int | str,
     max_cells: int | None,
     n_jobs: int | None,
+    tell: Tell = no_one,
 ) -> tuple[Trees, Levels, IntArray, LevelOperator]:
     """Return trees, their cells at the planned lifetimes, the leaves of rows, and products."""
     lifetimes, n_trees = plan_trees(T, seed, n_estimators, max_cells)
-    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs)
+    trees, leaf = grow_trees(T, float(lifetimes[-1]), n_trees, seed, max_cells, n_jobs, tell)
     levels = Levels.of(trees, np.minimum(lifetimes, trees.lifetime), np.ones(lifetimes.size))
     operator = LevelOperator(trees, leaf, levels, weight, T, centre=False, n_jobs=n_jobs)
     return trees, levels, leaf, operator

@@ -25,8 +25,9 @@ from mondrian_kernel._settings import (
     COLUMN_STEPS,
     COLUMN_WIDTHS,
     LEAST_ERROR,
+    RANK_ROWS,
 )
-from mondrian_kernel._trees.threads import few_blas_threads
+from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._typing import FloatArray
 
 SQRT_12 = float(np.sqrt(12.0))  # ranks in units of their standard deviation
@@ -44,6 +45,7 @@ def learn_columns(
     ranked: NDArray[np.bool_] | None = None,
     step_rows: int = COLUMN_ROWS[0],
     steps: int = COLUMN_STEPS[0],
+    tell: Tell = no_one,
 ) -> Metric:
     r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
 
@@ -74,6 +76,8 @@ def learn_columns(
         Which columns may use ranks; None: all.
     step_rows, steps : int
         Rows to fit in a step, and steps; for more than 20 000 rows there are more of both.
+    tell : callable
+        Told which share of the steps is done.
 
     Returns
     -------
@@ -94,14 +98,17 @@ def learn_columns(
     ranked = np.ones(n_columns, bool) if ranked is None else ranked
     widths = np.array(COLUMN_WIDTHS)
     plain = Columns.scaled(scale)
-    spread = _mean_distance(rows / scale)
+    spread = _mean_distance(rows, scale)
     if n_rows < COLUMN_LEAST_ROWS or spread == 0.0 or not np.ptp(Y, axis=0).any():
         lifetime = 1.0 / spread if spread > 0 else 1.0
         return Metric(plain, lifetime * widths, np.full(widths.size, 1.0 / widths.size))
-    knots, ranks = rank_table(rows, weight)
+    some: NDArray[np.intp] | slice = slice(None)
+    if n_rows > RANK_ROWS:
+        some = np.sort(np.random.default_rng([seed, 11]).permutation(n_rows)[:RANK_ROWS])
+    knots, ranks = rank_table(rows[some], None if weight is None else weight[some])
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed, step_rows, steps)
-    theta = search.descend(search.start())
+    theta = search.descend(search.start(), tell)
     r, m, v = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
     relevance = np.maximum(relevance / relevance.mean(), COLUMN_LEAST_RELEVANCE)
@@ -114,8 +121,8 @@ def learn_columns(
     return Metric(columns, lifetime * widths, v / v.sum())
 
 
-def _mean_distance(rows: FloatArray) -> float:
-    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)]
+def _mean_distance(rows: FloatArray, scale: FloatArray | float = 1.0) -> float:
+    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)] / scale
     return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
 
 
@@ -190,7 +197,7 @@ class _Search:
         values = [self.slope(point, *parts)[0] for point in points]
         return points[int(np.argmin(values))]
 
-    def descend(self, theta: FloatArray) -> FloatArray:
+    def descend(self, theta: FloatArray, tell: Tell = no_one) -> FloatArray:
         """Take steps (Adam) with a falling rate; return the mean of the last third.
 
         All relevances share one unit of the steps, and so do all rank shares and all widths: with
@@ -207,6 +214,7 @@ class _Search:
             unit = np.sqrt(square / (1.0 - 0.95 ** (step + 1))) + 1e-8
             theta = theta - rate * mean / (1.0 - 0.9 ** (step + 1)) / unit
             last = [*last, theta] if step > 2 * steps // 3 else [theta]
+            tell((step + 1) / steps)
         return np.asarray(np.mean(last, axis=0))
 
     def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
+from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._settings import (
@@ -22,7 +22,9 @@ from mondrian_kernel._settings import (
     LEVEL_STEPS,
     LEVEL_TOL,
 )
+from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import row_blocks
 
 
 def solve_levels(
@@ -31,6 +33,7 @@ def solve_levels(
     root: FloatArray,
     weights: FloatArray,
     max_steps: int = LEVEL_STEPS,
+    tell: Tell = no_one,
 ) -> FloatArray:
     r"""Return coefficients of the rows, of many ridge fits at once.
 
@@ -49,6 +52,8 @@ def solve_levels(
         Weights v of the levels.
     max_steps : int
         Most steps of conjugate gradients.
+    tell : callable
+        Told which share of the digits is found.
 
     Returns
     -------
@@ -66,10 +71,16 @@ def solve_levels(
         out += P
         return out
 
+    def finished(now: Progress) -> bool:
+        left = np.linalg.norm(now.residual, axis=0)
+        over = float(np.max(left / np.where(enough > 0, enough, np.inf)))
+        tell(1.0 + np.log(max(over, 1.0)) / np.log(LEVEL_TOL))
+        return bool(np.all(left <= enough))
+
     dual, _ = conjugate_gradients(
         product,
         B,
-        lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
+        finished,
         precondition=_without_widest(operator, root, weights[0]),
         max_steps=max_steps,
     )
@@ -91,8 +102,11 @@ def _without_widest(
     inverses: list[FloatArray] = []
     for j, v in enumerate(widest):
         if j == 0 or not np.array_equal(root[:, j], root[:, j - 1]):
-            half = root[:, j, None] * B
-            values, Q = np.linalg.eigh(half.T @ half)
+            gram = np.zeros((B.shape[1], B.shape[1]), np.float32)
+            for block in row_blocks(B.shape[0]):
+                half = root[block, j, None] * B[block]
+                gram += half.T @ half
+            values, Q = np.linalg.eigh(gram)
         inverses.append((Q / (np.maximum(values, 0.0) + 1.0 / v)) @ Q.T)
     each = np.stack(inverses)
 

@@ -31,6 +31,7 @@ from mondrian_kernel._trees.checks import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
+from mondrian_kernel.on_disk import is_on_disk, taken
 
 P = ParamSpec("P")
 
@@ -141,7 +142,7 @@ def with_weight(
     if weight is None or weight.all():
         return rows, Y, weight
     used = weight > 0
-    return rows[used], Y[used], weight[used]
+    return taken(rows, used), Y[used], weight[used]
 
 
 def join_equal(
@@ -161,14 +162,15 @@ def join_equal(
 
 def fixed_order(
     rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None
-) -> tuple[NDArray[np.intp], FloatArray | None]:
+) -> tuple[NDArray[np.intp] | slice, FloatArray | None]:
     """Join equal rows and sort them, where they are few or have weights: their numbers and weights.
 
     What is drawn at random then depends neither on the order of the rows nor on whether a row of
-    weight 2 came as two rows.
+    weight 2 came as two rows. Many rows on disk stay as they are: sorted, they would have to be in
+    memory.
     """
-    if weight is None and rows.shape[0] > JOINED_ROWS:
-        return np.arange(rows.shape[0]), weight
+    if rows.shape[0] > JOINED_ROWS and (weight is None or is_on_disk(rows)):
+        return slice(None), weight
     return join_equal(rows, Y, weight)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +15,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import CLEARLY_WORSE, PATH_GROUP, TREE_BYTES
+from mondrian_kernel._settings import (
+    CLEARLY_WORSE,
+    PATH_GROUP,
+    PROGRESS_FIRST,
+    PROGRESS_GROWTH,
+    TREE_BYTES,
+)
 from mondrian_kernel._trees.growth import Growth
+from mondrian_kernel._trees.threads import Tell
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
@@ -319,6 +327,28 @@ class Stages:
         self.seconds: dict[str, float] = {}
         self._began = perf_counter()
 
+    def teller(self, what: str) -> Tell:
+        """Return a function that is told which share of a stage is done, by any thread.
+
+        It passes the share and the time left on once a second has gone by, and then whenever a
+        quarter more time has passed: a stage of an hour makes some forty reports.
+        """
+        began, lock = perf_counter(), threading.Lock()
+        due = began + PROGRESS_FIRST
+
+        def tell(share: float) -> None:
+            nonlocal due
+            with lock:
+                now = perf_counter()
+                if self._tell is None or now < due or not 0 < share < 1:
+                    return
+                due = now + PROGRESS_GROWTH * (now - began)
+                left = (now - began) * (1.0 - share) / share
+                info = {"stage": what, "share": share, "seconds_left": left}
+                self._tell(len(self.seconds), self._total, info)
+
+        return tell
+
     def done(self, stage: str) -> None:
         """Tell that a stage has ended, and the seconds that it took."""
         now = perf_counter()
@@ -332,6 +362,10 @@ class Stages:
 
 def report(done: int, total: int, info: dict[str, Any]) -> None:
     """Print how far a path or a fit has come."""
+    if "share" in info:
+        left = f"{info['seconds_left']:.0f} s left"
+        print(f"fit {done + 1}/{total}: {info['stage']}, {100 * info['share']:.0f} %, {left}")
+        return
     if "stage" in info:
         compiled = ", some of it to compile, once on a machine" if info["compiled"] else ""
         print(f"fit {done}/{total}: {info['stage']}, {info['seconds']:.1f} s{compiled}")

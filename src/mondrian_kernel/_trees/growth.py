@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel._kernels.tables import Clocks, GrowingTrees, NodeTable
 from mondrian_kernel._settings import GROWTH_STEP, GROWTH_TREES, SPARE_NODES
-from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._trees.threads import Tell, in_threads, no_one
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -53,11 +53,20 @@ class Growth:
         """Whether every cell holds only equal rows, so that no cut is left to come."""
         return all(block.open.node.size == 0 for block in self._blocks)
 
-    def advance(self, lifetime: float) -> None:
+    def advance(self, lifetime: float, tell: Tell = no_one) -> None:
         """Let time run on to ``lifetime``; a time in the past changes nothing."""
         if lifetime <= self.lifetime:
             return
-        in_threads(lambda a, b: self._grow(a, b, lifetime), len(self._blocks), self._n_jobs)
+        grown = 0
+
+        def run(begin: int, end: int) -> None:
+            nonlocal grown
+            for k in range(begin, end):
+                self._grow(k, k + 1, lifetime)
+                grown += 1
+                tell(grown / len(self._blocks))
+
+        in_threads(run, len(self._blocks), self._n_jobs)
         self.lifetime = lifetime
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:

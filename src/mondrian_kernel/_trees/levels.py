@@ -16,6 +16,7 @@ from mondrian_kernel._settings import DISTRIBUTION_LEVELS
 from mondrian_kernel._trees.checks import check_budget, check_vectors, naming
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -169,16 +170,19 @@ def grow_trees(
     seed: int,
     max_cells: int | None,
     n_jobs: int | None,
+    tell: Tell = no_one,
 ) -> tuple[Trees, IntArray]:
     """Grow trees to a lifetime, or to the bound on cells; return them and the leaf of each row."""
     check_budget(max_cells, n_trees)
-    return run_growth(Growth(rows, n_trees, seed, n_jobs), lifetime, max_cells)
+    return run_growth(Growth(rows, n_trees, seed, n_jobs), lifetime, max_cells, tell)
 
 
-def run_growth(growth: Growth, lifetime: float, max_cells: int | None) -> tuple[Trees, IntArray]:
+def run_growth(
+    growth: Growth, lifetime: float, max_cells: int | None, tell: Tell = no_one
+) -> tuple[Trees, IntArray]:
     """Let trees grow to a lifetime, or to the bound on cells; return them and the leaves."""
     if max_cells is None:
-        growth.advance(lifetime)
+        growth.advance(lifetime, tell)
         return growth.freeze(lifetime)
     end = growth.advance_within(lifetime, max_cells)
     if end < lifetime:

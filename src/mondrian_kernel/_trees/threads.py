@@ -19,8 +19,14 @@ from mondrian_kernel._typing import FloatArray
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Tell = Callable[[float], None]
+"""Is told which share of some work is done."""
 
 _here = threading.local()
+
+
+def no_one(share: float) -> None:
+    """Take no note of how far some work has come."""
 
 
 def in_threads(

@@ -278,7 +278,7 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     from mondrian_kernel import lifetime_path
 
     frame, y, rows, _ = rows_to_learn(table, choices)
-    rows = rows[: args.max_rows]
+    rows = np.sort(rows[: args.max_rows])
     y, frame = y[rows], frame.take(rows)
     encoder = TableEncoder()
     X = encoder.fit_transform(frame, y)

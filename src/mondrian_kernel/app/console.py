@@ -93,6 +93,7 @@ class Progress:
         self._seconds: dict[str, float] = {}
         self._stage_began = self._began = self._reported = time.monotonic()
         self._done = self._total = 0
+        self._step: dict[str, Any] | None = None
 
     def stage(self, words: str) -> None:
         """Begin a stage, which ends the one before."""
@@ -107,11 +108,16 @@ class Progress:
         self._words, self._part, self._stage = printable(words), 1, words
 
     def __call__(self, done: int, total: int, info: dict[str, Any] | None = None) -> None:
-        """Take note that ``done`` of ``total`` steps are done; fewer than before begin a part."""
+        """Take note that ``done`` of ``total`` steps are done; fewer than before begin a part.
+
+        ``info`` may have the ``share`` of the present step that is done, with its ``stage`` and the
+        ``seconds_left``.
+        """
         if done < self._done:
             self._restart()
             self._part += 1
         self._done, self._total, self._reported = done, total, time.monotonic()
+        self._step = info if info is not None and "share" in info else None
 
     def rename(self, words: str) -> None:
         """Show other words within a stage."""
@@ -140,18 +146,21 @@ class Progress:
     def line(self, now: float) -> str:
         """Return words, bar and time left; the time passed if the time left is not known."""
         words = self._words if self._part == 1 else f"{self._words}, part {self._part}"
+        since, step = now - self._reported, self._step
+        if step is not None and (left := step["seconds_left"] - since) > 0:
+            words = f"{words} {self._done + 1}/{self._total}: {step['stage']}"
+            return f"{words} [{_bar(step['share'])}] {clock(left)} left"
         if self._done:
-            since = now - self._reported
             left = (self._reported - self._began) * (self._total / self._done - 1) - since
             if left > 0:
-                full = PROGRESS_WIDTH * self._done // self._total
-                bar = "#" * full + "-" * (PROGRESS_WIDTH - full)
+                bar = _bar(self._done / self._total)
                 return f"{words} [{bar}] {self._done}/{self._total}, {clock(left)} left"
         return f"{words} ... {clock(now - self._began)}"
 
     def _restart(self) -> None:
         self._began = self._reported = time.monotonic()
         self._done = self._total = 0
+        self._step = None
 
     def _end_stage(self) -> None:
         now = time.monotonic()
@@ -174,6 +183,11 @@ class Progress:
 
     def _draw(self, line: str) -> None:
         _print(f"\r\x1b[K{line}", sys.stderr, end="")
+
+
+def _bar(share: float) -> str:
+    full = int(PROGRESS_WIDTH * share)
+    return "#" * full + "-" * (PROGRESS_WIDTH - full)
 
 
 def clock(seconds: float) -> str:

@@ -27,6 +27,7 @@ from mondrian_kernel._settings import (
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
+from mondrian_kernel.on_disk import TableParts
 from mondrian_kernel.plotting.interval import coverage_by_fifth, is_inside
 
 _FALL, _GROWTH = "fall of R²", "growth of the log loss"
@@ -97,11 +98,14 @@ class Measured:
         )
         self.estimator = _for_numbers(estimator, X.shape[1])
         self._saved = estimator if saved is None else saved
-        self._columns, self._known = read_columns(estimator, X_test, reset=False), known
+        self._fitted, self._tables, self._known = estimator, X_test, known
 
     def words(self, column: int) -> NDArray[Any]:
         """Return the values of a column in the test rows, as they were before encoding."""
-        values: NDArray[Any] = np.array(self._columns[column].words(), object)[self._known]
+        parts = self._tables if isinstance(self._tables, TableParts) else [self._tables]
+        columns = [read_columns(self._fitted, part, reset=False)[column] for part in parts]
+        words = [word for part in columns for word in part.words()]
+        values: NDArray[Any] = np.array(words, object)[self._known]
         return values
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.tables import Table, TableError
 from mondrian_kernel.classifier import MondrianKernelClassifier
+from mondrian_kernel.on_disk import TableParts
 from mondrian_kernel.persistence import load
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
@@ -106,8 +108,11 @@ def split_rows(n_rows: int, choices: Choices) -> tuple[NDArray[np.intp], NDArray
 
 def rows_to_learn(
     table: Table, choices: Choices
-) -> tuple[Any, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
-    """Return columns and targets of all rows, and which rows to learn from and to hold out."""
+) -> tuple[TableParts, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """Return columns and targets of all rows, and which rows to learn from and to hold out.
+
+    The rows are in random order.
+    """
     table.require([choices.target, *choices.drop, *choices.categorical])
     names = [n for n in table.names if n != choices.target and n not in choices.drop]
     if not names:
@@ -124,7 +129,7 @@ def rows_to_learn(
             "nothing to learn."
         )
     X = frame_to_learn(table, names, choices.categorical)
-    refuse_useless_columns(table, X.take(train))
+    refuse_useless_columns(table, X.take(np.sort(train)))
     return X, y, train, test
 
 
@@ -134,7 +139,8 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     The model that is measured knows nothing of the rows held out. The model to save is then fitted
     to all rows. ``progress`` is told of each stage.
     """
-    X, y, train, test = rows_to_learn(table, choices)
+    X, y, *parts = rows_to_learn(table, choices)
+    train, test = (np.sort(part) for part in parts)
     X_train = X.take(train)
     kind: Any = (
         MondrianKernelRegressor if choices.task == "regression" else MondrianKernelClassifier
@@ -160,8 +166,8 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
     return Training(model, measured)
 
 
-def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Any:
-    """Return columns as a pyarrow table of float64 and, for categories, text, with nulls for gaps.
+def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> TableParts:
+    """Return columns as pyarrow tables of float64 and, for categories, text, with nulls for gaps.
 
     If most values of a column are numbers, all of them must be. The numbers of columns that are
     named in ``categorical`` are categories.
@@ -173,21 +179,27 @@ def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> An
             if text[name]:
                 advice = f"if these are categories, say --categorical {name!r}"
                 table.refuse_disguised_numbers(name, advice)
-    return table.frame(text)
+    return table.parts(text)
 
 
-def refuse_useless_columns(table: Table, frame: Any) -> None:
+def refuse_useless_columns(table: Table, X: TableParts) -> None:
     """Raise an error if a column of the rows to learn from has no values, or is an identifier."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for name, column in zip(frame.column_names, frame.columns, strict=True):
-        n_values, n_words = len(column) - column.null_count, 0
-        if pa.types.is_string(column.type):
-            n_words = pc.count_distinct(column).as_py()
+    counts: Counter[str] = Counter()
+    words: dict[str, set[str]] = {}
+    for frame in X:
+        for name, column in zip(frame.column_names, frame.columns, strict=True):
+            counts[name] += len(column) - column.null_count
+            own = words.setdefault(name, set())
+            if pa.types.is_string(column.type):
+                own.update(pc.unique(column.drop_null()).to_pylist())
+    for name, found in words.items():
+        n_values, n_words = counts[name], len(found)
         if n_values == 0:
             raise TableError(
-                f"{table.source}: column {name!r} has no values in the {len(column)} rows to learn "
+                f"{table.source}: column {name!r} has no values in the {len(X)} rows to learn "
                 "from; leave it out (--drop)."
             )
         if n_words > MAX_CATEGORIES and 2 * n_words > n_values:

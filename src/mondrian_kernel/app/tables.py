@@ -9,6 +9,8 @@ import io
 import re
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,8 +18,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import EXACT_DIGITS, HEADER_BYTES, NAMES_IN_ERRORS
+from mondrian_kernel._settings import BLOCK_ROWS, EXACT_DIGITS, HEADER_BYTES, NAMES_IN_ERRORS
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import ParquetTable, TableParts
 
 MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 _SEPARATORS = "\t;,"
@@ -61,13 +64,15 @@ class Table:
     ----------
     source : str
         Name of the file, for errors.
-    data : pyarrow.Table
+    data : pyarrow.Table or ParquetColumns
         The columns.
     decimal : {".", ","}, default="."
         Decimal sign of numbers that are stored as text.
+    first : int, default=0
+        Number of the first row, where this is a part of a table.
     """
 
-    def __init__(self, source: str, data: Any, decimal: str = ".") -> None:
+    def __init__(self, source: str, data: Any, decimal: str = ".", first: int = 0) -> None:
         names = data.column_names
         for position, name in enumerate(names):
             if not name.strip():
@@ -76,7 +81,7 @@ class Table:
                 raise TableError(f"{source}: two columns are named {name!r}.")
         if data.num_rows == 0:
             raise TableError(f"{source}: there are no rows below the header.")
-        self.source, self._data, self._decimal = source, data, decimal
+        self.source, self._data, self._decimal, self._first = source, data, decimal, first
         self._disguises = _DISGUISES[decimal]
         self._number = _NUMBER.replace(r"\.", re.escape(decimal))
         self.names: list[str] = names
@@ -133,8 +138,26 @@ class Table:
         import pyarrow as pa
 
         self.require(list(is_text))
-        columns = {n: self.texts(n) if text else self.numbers(n) for n, text in is_text.items()}
-        return pa.table({n: pa.array(c, from_pandas=True) for n, c in columns.items()})
+        columns = {
+            name: pa.array(self.texts(name), pa.string(), from_pandas=True)
+            if text
+            else pa.array(self.numbers(name), from_pandas=True)
+            for name, text in is_text.items()
+        }
+        return pa.table(columns)
+
+    def parts(self, is_text: dict[str, bool]) -> TableParts:
+        """Return the same as :meth:`frame`, some rows at a time."""
+        self.require(list(is_text))
+        return _Frames(self, is_text)
+
+    def pieces(self, names: list[str]) -> Iterator[Table]:
+        """Yield columns of some rows at a time, as tables."""
+        first = 0
+        data = self._data.select(names)
+        for piece in data if isinstance(data, ParquetColumns) else data.to_batches(BLOCK_ROWS):
+            yield Table(self.source, _as_table(piece), self._decimal, first)
+            first += piece.num_rows
 
     def share_of_numbers(self, name: str) -> float:
         """Return the share of numbers among the values that are not missing; NaN if all are."""
@@ -170,7 +193,7 @@ class Table:
 
     def fail(self, row: int, name: str, problem: str) -> NoReturn:
         """Raise an error about one value, by its row counted from 0."""
-        where = f"row {row + 1} below the header, column {name!r}"
+        where = f"row {self._first + row + 1} below the header, column {name!r}"
         raise TableError(f"{self.source}: {where} {problem}.")
 
     def _column(self, name: str, *, exact: bool = False) -> Any:
@@ -199,6 +222,54 @@ class Table:
             f"{self.source}: column {name!r} holds values of type {kind}; use numbers, text or "
             "truth values."
         )
+
+
+class _Frames(TableParts):
+    """Columns of a table as text or numbers, made of some rows at a time."""
+
+    def __init__(self, table: Table, is_text: dict[str, bool]) -> None:
+        self._table, self._is_text, self.n_rows = table, is_text, table.n_rows
+
+    def __iter__(self) -> Iterator[Any]:
+        for piece in self._table.pieces(list(self._is_text)):
+            yield piece.frame(self._is_text)
+
+
+class ParquetColumns:
+    """Columns of a Parquet file that stay there until they are asked for, as a pyarrow table."""
+
+    def __init__(self, file: str, columns: list[str] | None = None) -> None:
+        self._table = ParquetTable(file, columns)
+        self.column_names, self.num_rows = self._table.columns, self._table.n_rows
+
+    def column(self, name: str) -> Any:
+        """Return a column in memory."""
+        with self._clear_errors():
+            return self._table.read(name)
+
+    def select(self, names: list[str]) -> ParquetColumns:
+        """Return some of the columns."""
+        return ParquetColumns(self._table.file, names)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield some rows at a time."""
+        with self._clear_errors():
+            yield from self._table
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        import pyarrow as pa
+
+        try:
+            yield
+        except pa.ArrowException as error:
+            raise TableError(f"{self._table.file}: {_first_line(error)}.") from error
+
+
+def _as_table(piece: Any) -> Any:
+    import pyarrow as pa
+
+    return piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
 
 
 def read_table(source: str, decimal: str = ".") -> Table:
@@ -235,8 +306,10 @@ def read_table(source: str, decimal: str = ".") -> Table:
     import pyarrow.parquet
 
     name = "standard input" if source == "-" else source
-    data = _standard_input() if source == "-" else Path(source).read_bytes()
     try:
+        if source != "-" and _first_bytes(source) == b"PAR1":
+            return Table(name, ParquetColumns(source), decimal)
+        data = _standard_input() if source == "-" else Path(source).read_bytes()
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         if data[:4] == b"PAR1":
@@ -246,6 +319,13 @@ def read_table(source: str, decimal: str = ".") -> Table:
         raise TableError(f"{name}: it is damaged: {error}.") from error
     except pa.ArrowException as error:
         raise TableError(f"{name}: {_first_line(error)}.") from error
+
+
+def _first_bytes(file: str) -> bytes:
+    if not Path(file).is_file():  # a pipe can be read once
+        return b""
+    with Path(file).open("rb") as opened:
+        return opened.read(4)
 
 
 def _standard_input() -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -23,7 +24,8 @@ from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
-from mondrian_kernel.dask.inputs import beside, known_rows, row_array
+from mondrian_kernel.dask.inputs import beside, is_collection, known_rows, row_array
+from mondrian_kernel.dask.parts import CollectionParts, delayed_blocks, on_client
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -62,12 +64,37 @@ def not_on_dask(local: Callable[..., Any]) -> Any:
     return available_if(refuse)(local)
 
 
+def if_learnt(method: Callable[..., Any]) -> Any:
+    """Offer a method only with ``lifetime="auto"``, which holds rows out."""
+
+    def check(model: Any) -> bool:
+        if model.lifetime != "auto":
+            raise AttributeError(
+                f'{type(model).__name__} has {method.__name__} only with lifetime="auto", which '
+                "measures errors of rows held out."
+            )
+        return True
+
+    return available_if(check)(method)
+
+
 class BlockEstimator(MondrianEstimator):
     """Base of regressor and classifier on Dask. They hold the same fitted record as without it."""
 
-    # Workers are many: each task has one thread.
-    n_jobs = None
-    verbose = 0
+    categorical_features = "from_dtype"
+
+    def _fit_on_client(self, fit: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> None:
+        """Let a local estimator learn columns, widths and noise from the blocks, one at a time."""
+        given = {name: getattr(self, name, "auto") for name in ("alpha", "loss")}
+        for name, value in given.items():
+            if value != "auto":
+                raise ValueError(
+                    f'lifetime="auto" learns without {name}={value!r}: leave {name}="auto", or '
+                    'choose one width with lifetime="path".'
+                )
+        if not is_collection(X):
+            row_array(X)  # refuses it
+        fit(self, CollectionParts(X), on_client(y), on_client(sample_weight))
 
     def _check_blocks(
         self, X: Any, y: Any, sample_weight: Any, **options: Any
@@ -116,38 +143,62 @@ class BlockEstimator(MondrianEstimator):
 
     def _for_workers(self) -> Self:
         """Return a copy that predicts arrays, without anything large that this does not need."""
-        model = self._copy_with(self._fitted())
-        model.path_ = None
-        keep_names(model, None)  # blocks have no names; those of the collection are checked
+        model = self._copy_with(replace(self._fitted(), rows=None))
+        model.path_ = model._notes = model.n_jobs = None  # workers are many: one thread each
+        if model.encoder_ is None:  # blocks have no names; those of the collection are checked
+            keep_names(model, None)
         return model
 
-    def _lazily(self, method: str, X: Any, n_columns: int | None, dtype: Any = float) -> da.Array:
+    def _lazily(
+        self, method: str, X: Any, n_columns: int | None, dtype: Any = float, **options: Any
+    ) -> da.Array:
         """Lazy ``method`` of the rows of a collection, block by block."""
-        meta = np.empty((0,) if n_columns is None else (0, 0), dtype)
-        return map_rows(method, self._for_workers(), known_rows(self, X), n_columns, meta)
+        meta, model = np.empty((0,) if n_columns is None else (0, 0), dtype), self._for_workers()
+        if model.encoder_ is None:
+            return map_rows(method, model, known_rows(self, X), n_columns, meta, **options)
+        return map_tables(method, model, X, n_columns, meta, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = False
+        takes_tables = self.lifetime == "auto"
+        tags.input_tags.allow_nan = tags.input_tags.categorical = takes_tables
         return tags
 
 
-def map_rows(method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any) -> da.Array:
-    """Lazy ``model.method(block)`` for all blocks of rows (N, D) of one chunk of columns.
+def map_rows(
+    method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any, **options: Any
+) -> da.Array:
+    """Lazy ``model.method(block, **options)`` for all blocks of rows (N, D), of all columns each.
 
     The model goes to every worker once. The result has ``n_columns``, or one dimension where that
     is None; ``meta`` is an empty one.
     """
-    sent = dask.delayed(model, traverse=False)
+    call = {"method": method, "model": dask.delayed(model, traverse=False), "options": options}
     shape = {"drop_axis": 1} if n_columns is None else {"chunks": (rows.chunks[0], (n_columns,))}
-    return rows.map_blocks(_apply, method=method, model=sent, meta=meta, **shape)
+    return rows.map_blocks(_apply, **call, meta=meta, **shape)
 
 
-def _apply(block: Any, method: str, model: Any) -> Any:
+def map_tables(
+    method: str, model: Any, X: Any, n_columns: int | None, meta: Any, **options: Any
+) -> da.Array:
+    """Return the same for the parts of a table, with categories and gaps."""
+    sent, call = dask.delayed(model, traverse=False), dask.delayed(_apply_to_table, pure=False)
+    shape = (np.nan,) if n_columns is None else (np.nan, n_columns)
+    parts = [call(part, method, sent, options, meta) for part in delayed_blocks(X)]
+    return da.concatenate([da.from_delayed(part, shape, meta=meta) for part in parts])
+
+
+def _apply(block: Any, method: str, model: Any, options: dict[str, Any]) -> Any:
     X = np.ascontiguousarray(block, dtype=np.float64)
     if X.shape[0] == 0:  # partitions of a dataframe may be empty
-        return getattr(model, method)(np.zeros((1, X.shape[1])))[:0]
-    return getattr(model, method)(X)
+        return getattr(model, method)(np.zeros((1, X.shape[1])), **options)[:0]
+    return getattr(model, method)(X, **options)
+
+
+def _apply_to_table(
+    part: Any, method: str, model: Any, options: dict[str, Any], meta: NDArray[Any]
+) -> Any:
+    return getattr(model, method)(part, **options) if len(part) else meta
 
 
 def unless_one(weight: FloatArray) -> FloatArray | None:

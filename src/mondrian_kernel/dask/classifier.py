@@ -29,13 +29,14 @@ from mondrian_kernel._linear.operator import gather_cells, scatter_cells
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import Choice, choose_loss_width
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.dask.base import BlockEstimator, docs_of, not_on_dask
+from mondrian_kernel.dask.base import BlockEstimator, docs_of, if_learnt, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
 from mondrian_kernel.dask.inputs import is_collection
@@ -65,7 +66,7 @@ class Encoded:
 
 
 def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
-    if model.loss != "log_loss":
+    if model.loss not in ("auto", "log_loss"):
         raise AttributeError(
             f"Scores of loss={model.loss!r} are not log-odds: predict_proba needs loss='log_loss'."
         )
@@ -85,11 +86,16 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     Parameters
     ----------
-    lifetime, alpha, n_estimators
-        As in :class:`mondrian_kernel.MondrianKernelClassifier`. "auto" chooses on 10 000 rows drawn
-        with the seed where there are more; they are fetched.
-    loss : {"log_loss", "squared"}, default="log_loss"
-        Loss ℓ: logistic, with a softmax for many classes, or the squared distance to ±1.
+    lifetime : float, "path" or "auto", default="path"
+        As in :class:`mondrian_kernel.MondrianKernelClassifier`. For "path", lifetime and penalty
+        are chosen on 10 000 rows drawn with the seed where there are more; they are fetched. "auto"
+        makes the very same model as without Dask: the client reads the blocks one at a time and
+        fits their compact form.
+    alpha, n_estimators
+        As in :class:`mondrian_kernel.MondrianKernelClassifier`.
+    loss : {"auto", "log_loss", "squared"}, default="auto"
+        Loss ℓ: logistic, with a softmax for many classes, or the squared distance to ±1. "auto" is
+        logistic.
     class_weight : dict, "balanced" or None, default=None
         Factor of the weights of each class; "balanced" gives all classes the same total.
     <scale>
@@ -115,8 +121,8 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelClassifier._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path"})],
-        "loss": [StrOptions({"log_loss", "squared"})],
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
+        "loss": [StrOptions({"auto", "log_loss", "squared"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
 
@@ -126,13 +132,15 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         alpha: float | str = "auto",
         n_estimators: int | str = "auto",
         *,
-        loss: str = "log_loss",
+        loss: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         scale: Any = "std",
         relevance: str = "auto",
         max_cells: int | None = None,
         keep_cells: bool | str = "auto",
         random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -144,12 +152,17 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         self.max_cells = max_cells
         self.keep_cells = keep_cells
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     @docs_of(MondrianKernelClassifier.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> DaskMondrianKernelClassifier:
+        if self.lifetime == "auto":
+            self._fit_on_client(MondrianKernelClassifier.fit, X, y, sample_weight)
+            return self
         blocks, targets, names = self._check_blocks(X, y, sample_weight)
         if targets.ndim != 1:
             raise ValueError(f"y must have one dimension, got {targets.ndim}.")
@@ -161,9 +174,9 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         levels = Levels.of(trees, np.array([trees.lifetime]))
         none = np.empty(0)
         model = FittedModel(trees, levels, none, none, columns, float(alpha), seed, none)
-        dense = self.loss == "squared" and is_dense("auto", levels.n_features)
+        dense = self._loss == "squared" and is_dense("auto", levels.n_features)
         cells = CellBlocks(blocks, trees, levels, target, keep=False if dense else self.keep_cells)
-        if self.loss == "squared":
+        if self._loss == "squared":
             model, _ = fit_cells(model, cells, "auto", np.zeros(1))
             model = replace(model, signal=none)
         else:
@@ -184,7 +197,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
             )
         weighed = weigh_classes(self.class_weight, classes, np.arange(classes.size), weight)
         assert weighed is not None
-        return Encoded(classes, weighed / weight, self.loss)
+        return Encoded(classes, weighed / weight, self._loss)
 
     def _choose(self, blocks: Blocks, target: Encoded, seed: int) -> Choice:
         if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
@@ -199,11 +212,18 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         first, weight = join_equal(sample.X, labels[:, None], sample.weight * target.factor[labels])
         n_classes, rows = target.classes.size, sample.X[first]
         return choose_loss_width(
-            rows, labels[first], n_classes, self.loss, weight, seed, self._wanted()
+            rows, labels[first], n_classes, self._loss, weight, seed, self._wanted()
         )
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
-    predict_set = not_on_dask(MondrianKernelClassifier.predict_set)
+
+    @if_learnt
+    @docs_of(MondrianKernelClassifier.predict_set)
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:  # noqa: D102
+        if not is_collection(X):
+            return super().predict_set(X, coverage)
+        self._fitted()
+        return self._lazily("predict_set", X, self.classes_.size, bool, coverage=coverage)
 
     @docs_of(MondrianKernelClassifier.decision_function)
     def decision_function(self, X: Any) -> Any:  # noqa: D102

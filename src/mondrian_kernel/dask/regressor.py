@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._path.choose import Choice, sample_rows
+from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
@@ -21,6 +22,7 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (
     BlockEstimator,
     docs_of,
+    if_learnt,
     map_rows,
     not_on_dask,
     unless_one,
@@ -110,13 +112,14 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     The model is that of :class:`mondrian_kernel.MondrianKernelRegressor` with the same seed: the
     same trees and, up to rounding or the tolerance of the solver, the same weights. Rows never
-    move; sums over them do.
+    move; sums over them do. With ``lifetime="auto"`` it is the very same model, error bars
+    included: the client reads the blocks one at a time and fits their compact form.
 
     Parameters
     ----------
-    lifetime : float or "path", default="path"
-        As in :class:`mondrian_kernel.MondrianKernelRegressor`. Lifetime and penalty are chosen on
-        the same rows, at most 10 000, which are fetched.
+    lifetime : float, "path" or "auto", default="path"
+        As in :class:`mondrian_kernel.MondrianKernelRegressor`. For "path", lifetime and penalty are
+        chosen on the same rows, at most 10 000, which are fetched.
     alpha, n_estimators
         As in :class:`mondrian_kernel.MondrianKernelRegressor`.
     <scale>
@@ -147,7 +150,7 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelRegressor._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path"})],
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
     criterion = "loo"
@@ -164,6 +167,8 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         solver: str = "auto",
         keep_cells: bool | str = "auto",
         random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: Verbose = 0,
     ) -> None:
         self.lifetime = lifetime
         self.alpha = alpha
@@ -174,12 +179,18 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self.solver = solver
         self.keep_cells = keep_cells
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     @docs_of(MondrianKernelRegressor.fit)
     def fit(  # noqa: D102
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> DaskMondrianKernelRegressor:
+        self._sums = None
+        if self.lifetime == "auto":
+            self._fit_on_client(MondrianKernelRegressor.fit, X, y, sample_weight)
+            return self
         blocks, targets, names = self._check_blocks(X, y, sample_weight, numeric=True)
         seed = draw_seed(self.random_state)
         columns = self._learn_scales(blocks, seed, numbers)
@@ -209,6 +220,8 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     @docs_of(MondrianKernelRegressor.at)
     def at(self, lifetime: float) -> Self:  # noqa: D102
+        if self._fitted().spread is not None:
+            return super().at(lifetime)
         sums, model = self._dense_sums("at(lifetime)"), self._fitted()
         levels = self._levels_at(lifetime)
         other = self._copy_with(fit_sums(replace(model, levels=levels), sums, self._node))
@@ -227,11 +240,47 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         mean = self._lazily("predict", X, None if self._one_output else n_outputs)
         if not return_std:
             return mean
+        if self._fitted().spread is not None:
+            return mean, self._lazily("_std", X, None if self._one_output else n_outputs)
         model, rows = _Std(self._fitted(), self._error_bars()), known_rows(self, X)
         return mean, self._shaped(map_rows("std", model, rows, n_outputs, np.empty((0, 0))))
 
+    def _std(self, X: Any) -> FloatArray:
+        return super().predict(X, return_std=True)[1]
+
+    @if_learnt
+    @docs_of(MondrianKernelRegressor.predict_interval)
+    def predict_interval(  # noqa: D102
+        self, X: Any, coverage: Any = 0.9, *, clip: bool = True
+    ) -> Any:
+        if not is_collection(X):
+            return super().predict_interval(X, coverage, clip=clip)
+        self._refuse_several("coverage", np.ndim(coverage) > 0)
+        return self._lazily("predict_interval", X, 2, coverage=coverage, clip=clip)
+
+    @if_learnt
+    @docs_of(MondrianKernelRegressor.predict_quantiles)
+    def predict_quantiles(  # noqa: D102
+        self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, clip: bool = True
+    ) -> Any:
+        if not is_collection(X):
+            return super().predict_quantiles(X, quantiles, clip=clip)
+        self._refuse_several("output", False)
+        n = np.size(quantiles)
+        return self._lazily("predict_quantiles", X, n, quantiles=quantiles, clip=clip)
+
+    def _refuse_several(self, what: str, several: bool) -> None:
+        self._fitted()
+        if several or not self._one_output:
+            raise ValueError(
+                f"Of a collection, one {what if several else 'output'} at a time: pass an array, "
+                "or use X.map_partitions."
+            )
+
     def _error_bars(self) -> ErrorBars:
         """Return the variance from sums; of the rows no errors are known."""
+        if self._fitted().rows is not None:
+            return super()._error_bars()
         if self._bars is None:
             sums, model = self._dense_sums("return_std=True"), self._fitted()
             variance = sums.joined(join_matrix(model.levels, self._node)).variance(model.alpha)
@@ -254,5 +303,3 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         return self._sums
 
     partial_fit = not_on_dask(MondrianKernelRegressor.partial_fit)
-    predict_interval = not_on_dask(MondrianKernelRegressor.predict_interval)
-    predict_quantiles = not_on_dask(MondrianKernelRegressor.predict_quantiles)

@@ -1,0 +1,69 @@
+"""The command line makes the model that Python makes of the same rows, part by part."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mondrian_kernel import (
+    MondrianKernelClassifier,
+    MondrianKernelRegressor,
+    load,
+    on_disk,
+    open_table,
+)
+from mondrian_kernel.app import tables
+from mondrian_kernel.app.main import main
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    for module in (on_disk, tables):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 90)
+    monkeypatch.setattr(on_disk, "NUMBERS_IN_MEMORY", 100)
+
+
+def frame(n_rows):
+    found = pd.DataFrame(RNG.normal(size=(n_rows, 2)), columns=["a", "b"])
+    found["a"] = found["a"].where(found["b"] < 1.0)
+    found["kind"] = RNG.choice(["u", "v", None], n_rows)
+    found["y"] = found["b"] + (found["kind"] == "u") + 0.1 * RNG.normal(size=n_rows)
+    return found
+
+
+@pytest.mark.parametrize("n_rows", [400, 1100])  # equal rows are joined up to 1000
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_numbers(n_rows, kind, tmp_path, small_parts):
+    table, file = frame(n_rows), tmp_path / f"t.{kind}"
+    if kind == "csv":
+        table.to_csv(file, index=False)
+    else:
+        table.to_parquet(file, row_group_size=250)
+    words = ["fit", file, "--target", "y", "--trees", 5, "--quiet", "-o", tmp_path / "m"]
+    assert main([str(word) for word in words]) == 0
+    X = table.drop(columns="y")
+    python = MondrianKernelRegressor(n_estimators=5, random_state=0).fit(X, table["y"])
+    np.testing.assert_array_equal(load(tmp_path / "m").estimator.predict(X), python.predict(X))
+
+
+def test_classes_of_a_parquet_file(tmp_path, small_parts):
+    table, file = frame(300), tmp_path / "t.parquet"
+    table["y"] = np.where(table["y"] > 0.5, "high", "low")
+    table.to_parquet(file)
+    words = ["fit", file, "--target", "y", "--trees", 5, "--quiet", "-o", tmp_path / "m"]
+    assert main([str(word) for word in words]) == 0
+    opened, X = open_table(file), table.drop(columns="y")
+    python = MondrianKernelClassifier(n_estimators=5, random_state=0)
+    python.fit(opened.drop("y"), opened["y"])
+    found = load(tmp_path / "m").estimator
+    np.testing.assert_array_equal(found.predict_proba(X), python.predict_proba(X))
+
+
+def test_a_row_is_named_by_its_place_in_the_file(tmp_path, small_parts, capsys):
+    table, file = frame(300), tmp_path / "t.parquet"
+    table.loc[210, "b"] = np.inf
+    table.to_parquet(file)
+    assert main(["fit", str(file), "--target", "y", "-o", str(tmp_path / "m")]) == 1
+    assert "row 211 below the header, column 'b' is infinite" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
