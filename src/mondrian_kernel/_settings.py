@@ -107,8 +107,6 @@ CELLS_PER_CUT = 4  # size of the factor for each cut of an update, within these 
 LEVERAGE_SAMPLE = 4  # rows whose leverages are checked after each update
 FRESH_DRIFT = 4.0  # an update may drift so many times as far as a solution by a fresh factor
 LDL_PANEL = 48  # columns of a blocked LDLᵀ
-ROW_TREE_ORDERS = 8  # sorted orders of the rows in which neighbours are sought
-ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
