@@ -570,11 +570,11 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
     wanted = choose.Wanted("auto", "auto", 5, 1, 0)
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(rows, rows, None, 0, wanted, "loo", "auto")
-    window = np.geomspace(*(choose.EXACT_WINDOW if exact else choose.WINDOW))
+    window = np.geomspace(*choose.WINDOW)
     half_a_step = np.sqrt(window[1] / window[0]) * (1 + 1e-9)
     assert 1 / half_a_step < lifetime / 2.0 < half_a_step
     assert 1 / 1.8 < alpha / 0.1 < 1.8
-    moves = 1 if off == 1.0 and (exact or alpha_off == 1.0) else 2
+    moves = 1 if off == 1.0 else 2
     assert 1 + moves <= len(calls) <= 6
 
 
