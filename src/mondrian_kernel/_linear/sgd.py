@@ -12,14 +12,6 @@ from mondrian_kernel._settings import SGD_AVERAGE_DEGREE, SGD_POWER
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
-def inherit(W: FloatArray, parent_of: IntArray) -> FloatArray:
-    """Hand the weights (C, K) of split cells to their children: W[parent_of].
-
-    Every score is unchanged, as the features of a row move to the children of its cells.
-    """
-    return np.ascontiguousarray(W[parent_of])
-
-
 def parents(coarse: IntArray, fine: IntArray, n_fine: int) -> IntArray:
     """Coarse cell of each fine cell, from both cells (N, M) of the rows: no cell is empty."""
     parent_of = np.empty(n_fine, np.int32)
@@ -116,8 +108,11 @@ class SgdState:
         return np.asarray((sums + self._b_sum) / total)
 
     def inherit(self, parent_of: IntArray) -> None:
-        """Split cells: new column c continues the old column ``parent_of[c]``; scores stay."""
-        self._U, self._V = inherit(self._U, parent_of), inherit(self._V, parent_of)
+        """Hand the weights of split cells to their children: row c is that of ``parent_of[c]``.
+
+        Every score is unchanged, as the features of a row move to the children of its cells.
+        """
+        self._U, self._V = self._U[parent_of], self._V[parent_of]
         self.n_cells = len(parent_of)
 
     def restart(self) -> None:

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mondrian_kernel._linear.losses import check_loss, encode, value
 from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.sgd import SgdState, inherit, parents
+from mondrian_kernel._linear.sgd import SgdState, parents
 from mondrian_kernel._path.checks import (
     checked_options,
     default_alphas,
@@ -67,7 +67,7 @@ def loss_path(
 
     The trees grow as the path advances, until the loss has clearly passed its best. At each
     lifetime alpha moves from its last best as long as that lowers the loss; alphas that were not
-    tried are NaN. A fit starts from the one before it; cells that were cut inherit their weights.
+    tried are NaN. A fit starts from that of the alpha before it.
 
     ``rows`` are scaled, ``labels`` (N,) are class numbers. ``parts`` are the rows to fit and to
     hold out; None: a random choice of at most ``max_rows`` each. The other arguments are those of
@@ -102,7 +102,7 @@ def loss_path(
 
 @dataclass
 class LossLearner:
-    """Fits a classifier at each lifetime, from the weights of the lifetime before.
+    """Fits a classifier at each lifetime, at alphas around the best of the lifetime before.
 
     ``Y`` (N, K) and ``s`` (N,) are targets and weights of the fitted rows, ``held_out`` rows,
     targets and weights of the others.
@@ -118,8 +118,6 @@ class LossLearner:
     max_iter: int = LOSS_PATH_STEPS
 
     def __post_init__(self) -> None:
-        self._starts: dict[int, Minimum] = {}
-        self._cells: IntArray = np.empty((0, 0), np.int32)
         self._best = int(np.argmin(np.abs(np.log(self.alphas / LOSS_FIRST_ALPHA))))
 
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
@@ -136,13 +134,12 @@ class LossLearner:
         """Losses (A,) at alphas from the last best on, in both directions while the loss falls."""
         rows, Y, s = self.held_out
         Phi = features.transform(rows)
-        self._hand_down(cells, features.n_cells_)
         operator = CellOperator(cells, features.n_cells_, centre=False, n_jobs=self.n_jobs)
         train, validation = np.full((2, self.alphas.size), np.nan)
         here: dict[int, Minimum] = {}
 
         def fit(a: int) -> float:
-            start = self._starts.get(a) or here.get(a - 1) or here.get(a + 1)
+            start = here.get(a - 1) or here.get(a + 1)
             found = here[a] = self._minimise(operator, float(self.alphas[a]), start)
             penalty = self.alphas[a] * float(np.vdot(found.W, found.W))
             train[a] = (found.objective - penalty) / self.s.sum()
@@ -157,26 +154,10 @@ class LossLearner:
                 if not loss < worth * lowest:
                     break
                 self._best, lowest = a, loss
-        self._starts = here
         return train, validation
 
-    def _hand_down(self, cells: IntArray, n_cells: int) -> None:
-        """Let the cells of the rows inherit the weights of the cells they were cut from.
-
-        Every score is kept then. The coefficients of the rows are a worse start: where cells are
-        few they are large and cancel each other, and after a cut they no longer do.
-        """
-        if self._starts:
-            parent_of = parents(self._cells, cells, n_cells)
-            for a, start in self._starts.items():
-                self._starts[a] = start._replace(W=inherit(start.W, parent_of))
-        self._cells = cells
-
     def _minimise(self, operator: CellOperator, alpha: float, start: Minimum | None) -> Minimum:
-        point: dict[str, Any] = {}
-        if start is not None:
-            point = {"dual0": start.dual} if self.loss == "hinge" else {"W0": start.W}
-            point["b0"] = start.b
+        point = {} if start is None else {"dual0": start.dual, "b0": start.b}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima will do to rank
             return minimise(
