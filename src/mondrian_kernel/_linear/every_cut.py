@@ -61,35 +61,12 @@ class EveryCut:
     the block is repeated with half the cuts. Where the leverages of a sample of rows differ by more
     than that from those of the next factor, all are computed afresh.
 
-    Parameters
-    ----------
-    sequence : CutSequence
-        The cuts.
-    y : ndarray of shape (N,)
-        Targets, centred by the caller where there is an intercept.
-    alpha : float
-        Ridge δ², positive.
-    held_out : tuple of two arrays or None
-        Rows (V, D) and targets (V,) on which the error is measured after every cut.
-    tolerance : float
-        Largest drift.
-
-    Attributes
-    ----------
-    train_error, loo_error, held_out_error, log_det, weight_norm2 : ndarray of shape (J + 1,)
-        Mean squared residual, mean squared leave-one-out residual r_i / (1 - h_i), error on the
-        held-out rows, :math:`\ln\det(\Phi\Phi^\top + \alpha I)` and ‖w‖², before any cut (index 0)
-        and after each. After an interrupt they end with the last block done.
-    coef : ndarray of shape (C,)
-        Weights after the last cut done.
-    done : int
-        Number of cuts done.
-    solver : list of str
-        "primal" or "dual" for each block.
-    n_repeats : int
-        Blocks repeated with fewer cuts, and leverages computed afresh, because of drift.
-    max_drift : float
-        Largest drift of a state kept, relative.
+    ``y`` (N,) is centred by the caller where there is an intercept. ``held_out`` are rows (V, D)
+    and targets (V,). ``train_error``, ``loo_error``, ``held_out_error``, ``log_det`` (of
+    :math:`\Phi\Phi^\top + \alpha I`) and ``weight_norm2`` are of shape (J + 1,), before any cut
+    and after each; after an interrupt they end with the last block done. ``coef`` (C,) are the
+    weights after the ``done`` cuts, ``solver`` is "primal" or "dual" for each block. ``n_repeats``
+    counts what was repeated because of drift, of which ``max_drift`` is the largest that was kept.
 
     Examples
     --------
