@@ -263,13 +263,13 @@ FAULTS = {
     # --- choice of the width ---------------------------------------------------------------------
     "a smaller penalty that does about as well is taken": Fault(
         "_path/loss_path.py",
-        "(-1, 1.0 - SMALLER_ALPHA_WORTH)",
+        "(-1, 1.0 - settings.SMALLER_ALPHA_WORTH)",
         "(-1, 1.0)",
         "tests/path/test_loss_path.py",
     ),
     "a further move need not pay": Fault(
         "_path/choose.py",
-        "score > least - MOVE_WORTH * abs(least)",
+        "score > least - settings.MOVE_WORTH * abs(least)",
         "score > least",
         "tests/path/test_choose.py",
     ),

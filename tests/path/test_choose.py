@@ -16,7 +16,7 @@ WANTED = Wanted("auto", "auto", 10, 1, 0)
 
 def test_all_rows_or_a_sample_in_order(monkeypatch):
     assert_array_equal(sample_rows(50, 0), np.arange(50))
-    monkeypatch.setattr(module, "CHOICE_ROWS", 20)
+    monkeypatch.setattr(module.settings, "CHOICE_ROWS", 20)
     some = sample_rows(50, 0)
     assert np.unique(some).size == 20
     assert np.all(np.diff(some) > 0)
@@ -40,7 +40,7 @@ def seen(monkeypatch):
 def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatch):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
-    monkeypatch.setattr(module, "EXACT_ROWS", 10)
+    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
     choose_width(rows, Y, None, 0, WANTED, "loo", "auto")
     for learner in seen:
         held_out = learner.held_out[1]
@@ -52,7 +52,7 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
 @pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
 def test_only_errors_have_slack(criterion, slack, monkeypatch):
     """A share of a likelihood would be many nats."""
-    monkeypatch.setattr(module, "EXACT_ROWS", 10)
+    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
     X = rng.uniform(size=(60, 2))
     _, _, path = choose_width(X, X[:, :1], None, 0, WANTED, criterion, "auto")
     assert path.slack == slack
@@ -99,7 +99,7 @@ def test_the_rest_is_the_best_of_the_path(lifetime, alpha):
     assert found[:2] == (found[2].best_lifetime, found[2].best_alpha)
 
 
-@pytest.mark.parametrize(("gain", "n_windows"), [(0.001, 2), (0.003, module.WINDOW_MOVES)])
+@pytest.mark.parametrize(("gain", "n_windows"), [(0.001, 2), (0.003, module.settings.WINDOW_MOVES)])
 def test_a_further_move_must_pay(gain, n_windows, monkeypatch):
     """Errors that fall by a share with every doubling of the lifetime, without an end."""
     centres = []

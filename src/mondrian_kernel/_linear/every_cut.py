@@ -12,17 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import evidences
 from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
 from mondrian_kernel._linear.operator import CellOperator, gather_cells, scatter_cells
-from mondrian_kernel._settings import (
-    CELLS_PER_CUT,
-    CUT_BLOCK_LEAST,
-    CUT_BLOCK_MOST,
-    FRESH_DRIFT,
-    LEVERAGE_SAMPLE,
-    SWEEP_CUTS,
-)
 from mondrian_kernel._trees.trees import CutSequence, Decay
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -177,8 +170,8 @@ class EveryCut:
             self.factor = Dual(self.nested, self.alpha, self.done)
         self.factor.factor()
         self._refresh()
-        size = min(n, n_cells) // CELLS_PER_CUT
-        k = block or min(max(size, CUT_BLOCK_LEAST), CUT_BLOCK_MOST)
+        size = min(n, n_cells) // settings.CELLS_PER_CUT
+        k = block or min(max(size, settings.CUT_BLOCK_LEAST), settings.CUT_BLOCK_MOST)
         k = min(k, self.splits.size - self.done)
         while not self._try(k):
             self.n_repeats += 1
@@ -196,7 +189,7 @@ class EveryCut:
         self.fresh_drift = self._drift(self.coef, residual, stage)
         jump = np.linalg.norm(residual - self.residual) / (np.linalg.norm(self.y) or 1.0)
         self.residual = residual
-        sample = slice(len(self.solver) % n, None, max(n // LEVERAGE_SAMPLE, 1))
+        sample = slice(len(self.solver) % n, None, max(n // settings.LEVERAGE_SAMPLE, 1))
         drift = float(np.abs(self.slack[sample] / self.factor.slack(sample) - 1.0).max())
         if drift > self.tolerance:
             self.n_repeats += 1
@@ -215,7 +208,7 @@ class EveryCut:
         sums, held_out = self._sweep(low_rank, residual, slack)
         coef = low_rank.last_coef
         drift = self._drift(coef, residual, self.nested.stage(self.done + k))
-        if not drift <= max(self.tolerance, FRESH_DRIFT * self.fresh_drift) and k > 1:
+        if not drift <= max(self.tolerance, settings.FRESH_DRIFT * self.fresh_drift) and k > 1:
             return False
         n, at = self.y.size, slice(self.done + 1, self.done + k + 1)
         self.train_error[at], self.loo_error[at] = sums[:, 0] / n, sums[:, 1] / n
@@ -241,8 +234,8 @@ class EveryCut:
             level = gather_cells(stage[new.cells], low_rank.coef[:, None])[:, 0]
             fading = fading._replace(cell=stage[fading.cell])
             weight = low_rank.coef[fading.cell] * self.m**-0.5
-        for begin in range(0, k, SWEEP_CUTS):
-            end = min(begin + SWEEP_CUTS, k)
+        for begin in range(0, k, settings.SWEEP_CUTS):
+            end = min(begin + settings.SWEEP_CUTS, k)
             columns = slice(2 * begin, 2 * end)
             Y, step = np.ascontiguousarray(low_rank.Y[:, columns]), low_rank.step[columns]
             R = self.rows.gather(Y[stage]) if low_rank.R is None else low_rank.R[:, columns]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
     check_loss,
@@ -18,19 +19,6 @@ from mondrian_kernel._linear.losses import (
     value,
 )
 from mondrian_kernel._linear.operator import CellOperator, Operator
-from mondrian_kernel._settings import (
-    ARMIJO,
-    HINGE_FIRST_VIOLATION,
-    HINGE_PASSES,
-    HINGE_TIGHTENING,
-    INTERCEPT_STEPS,
-    INTERCEPT_TOL,
-    NEWTON_FORCING,
-    NEWTON_PRODUCTS,
-    NEWTON_SHARE,
-    OBJECTIVE_FLOOR,
-    SHORTEST_STEP,
-)
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
@@ -163,7 +151,7 @@ class Newton:
         theta[-1] = 0.0 if b0 is None else b0
         image = self.image(theta)
         J = self.objective(theta, image)
-        floor, first, gap, step = OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
+        floor, first, gap, step = settings.OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
         for step in range(max_iter + 1):
             J = self.settle(theta, image, J)
             F = image[:-1] + image[-1]
@@ -177,14 +165,16 @@ class Newton:
             rest = _dot(gradient, steepest)
             first = first or rest
             left = (
-                0.0 if self.loss == "squared" else min(NEWTON_FORCING, (rest / first) ** 0.5) * rest
+                0.0
+                if self.loss == "squared"
+                else min(settings.NEWTON_FORCING, (rest / first) ** 0.5) * rest
             )
-            share = 4.0 * self.alpha * NEWTON_SHARE * wanted / J
+            share = 4.0 * self.alpha * settings.NEWTON_SHARE * wanted / J
             move, moved = self.solve(product, gradient, steepest, left, share, J)
             length, descent = 1.0, _dot(steepest, move)
-            while length > SHORTEST_STEP:
+            while length > settings.SHORTEST_STEP:
                 lower = self.objective(theta + length * move, image + length * moved)
-                if lower <= J + ARMIJO * length * descent:
+                if lower <= J + settings.ARMIJO * length * descent:
                     break
                 length /= 2.0
             else:
@@ -196,17 +186,17 @@ class Newton:
 
     def settle(self, theta: FloatArray, image: FloatArray, J: float) -> float:
         """Move the intercept to its best for the weights, in place; returns the objective."""
-        for _ in range(INTERCEPT_STEPS):
+        for _ in range(settings.INTERCEPT_STEPS):
             F = image[:-1] + image[-1]
             slopes = (self.s * slope(self.loss, self.Y, F)).sum(axis=0)
-            if np.abs(slopes).max() <= INTERCEPT_TOL * self.s.sum():
+            if np.abs(slopes).max() <= settings.INTERCEPT_TOL * self.s.sum():
                 break
             H = intercept_hessian(self.loss, F, self.s)
             b = theta[-1].copy()
-            theta[-1] -= np.linalg.pinv(H, rcond=INTERCEPT_TOL, hermitian=True) @ slopes
+            theta[-1] -= np.linalg.pinv(H, rcond=settings.INTERCEPT_TOL, hermitian=True) @ slopes
             image[-1] = theta[-1]
             lower = self.objective(theta, image)
-            if not lower <= J * (1.0 + INTERCEPT_TOL):
+            if not lower <= J * (1.0 + settings.INTERCEPT_TOL):
                 theta[-1] = image[-1] = b
                 break
             J = lower
@@ -258,7 +248,7 @@ class Newton:
             enough,
             precondition=with_image,
             dot=lambda P, R: np.einsum(self.inner, P[n:], R),
-            max_steps=NEWTON_PRODUCTS,
+            max_steps=settings.NEWTON_PRODUCTS,
         )
         return step[:n], step[n:]
 
@@ -300,7 +290,7 @@ def minimise_hinge(
     keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
     draws = np.zeros(n_outputs, np.int64)
     W = operator.scatter(A * Y)
-    violation = HINGE_FIRST_VIOLATION
+    violation = settings.HINGE_FIRST_VIOLATION
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
@@ -315,7 +305,7 @@ def minimise_hinge(
                 orders[k],
                 keys[k],
                 draws[k],
-                HINGE_PASSES,
+                settings.HINGE_PASSES,
                 violation,
             )
             A[:, k], W[:, k] = a, w[:, 0]
@@ -324,7 +314,7 @@ def minimise_hinge(
     for step in range(max_iter + 1):
         if step > 0:
             in_threads(run, n_outputs, operator.n_jobs)
-            violation = max(HINGE_TIGHTENING * violation, 1e-12)
+            violation = max(settings.HINGE_TIGHTENING * violation, 1e-12)
         scores = operator.gather(W)
         b = best_intercept(Y, scores, sample_weight)
         losses = sample_weight @ value("hinge", Y, scores + b)

@@ -10,40 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
 from mondrian_kernel._path.driver import Verbose, cell_budget, listener
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import RidgeLearner, forest_path, ridge_path
-from mondrian_kernel._settings import (
-    ALPHA_SLACK,
-    CHOICE_ROWS,
-    CHOICE_TOL,
-    CHOICE_TREES,
-    EVIDENCE_WINDOW,
-    EXACT_ROWS,
-    EXACT_TREES,
-    FOREST_SAMPLE_ROWS,
-    FOREST_SAMPLE_TREES,
-    HELD_OUT_SHARE,
-    LIFETIME_SLACK,
-    LOSS_SAMPLE_ROWS,
-    LOSS_SAMPLE_TARGETS,
-    LOSS_SAMPLE_TREES,
-    MODEL_BYTES,
-    MOVE_WORTH,
-    PAIRS_MOST,
-    PAIRS_MOST_OF_CLASSES,
-    PILOT_TREES,
-    SAMPLE_LIFETIMES,
-    SAMPLE_ROWS,
-    SAMPLE_TREES,
-    TREES_LEAST,
-    TREES_MOST,
-    TREES_MOST_OF_CLASSES,
-    WINDOW,
-    WINDOW_MOVES,
-)
 from mondrian_kernel._trees.checks import check_budget
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray
@@ -117,13 +89,13 @@ def _ridge_choice(
     some = sample_rows(rows.shape[0], seed)
     rows, Y, weight = rows[some], Y[some], None if weight is None else weight[some]
     joined = join_copies(rows, Y, weight)
-    exact = joined[0].shape[0] <= EXACT_ROWS
+    exact = joined[0].shape[0] <= settings.EXACT_ROWS
     if criterion == "loo" and solver != "dense" and not exact:
         criterion = "holdout"
     order = np.random.default_rng(seed).permutation(rows.shape[0])
     held_out = None
     if criterion == "holdout":
-        n_out = max(1, int(HELD_OUT_SHARE * order.size))
+        n_out = max(1, int(settings.HELD_OUT_SHARE * order.size))
         held_out = rows[order[:n_out]], Y[order[:n_out]]
         order = order[n_out:] if order.size > 1 else order
     else:  # a row is left out with its copies
@@ -138,7 +110,7 @@ def _ridge_choice(
         lifetimes: FloatArray | None = None,
     ) -> LifetimePath:
         X, targets, s = join_copies(rows[some], Y[some], None if weight is None else weight[some])
-        how = criterion, held_out, solver, CHOICE_TOL, seed, wanted.n_jobs
+        how = criterion, held_out, solver, settings.CHOICE_TOL, seed, wanted.n_jobs
         with warnings.catch_warnings():
             # That the best lies at an end, or that Lanczos took too many steps: it is good enough.
             warnings.simplefilter("ignore", UserWarning)
@@ -146,31 +118,31 @@ def _ridge_choice(
                 Growth(X, n_trees, seed, wanted.n_jobs),
                 RidgeLearner(targets, s, alphas, *how),
                 cell_budget(X.shape, n_trees),
-                n_lifetimes=SAMPLE_LIFETIMES,
+                n_lifetimes=settings.SAMPLE_LIFETIMES,
                 lifetimes=lifetimes,
                 callback=listener(wanted.verbose),
             )
 
-    n_trees = wanted.n_trees(EXACT_TREES if exact else CHOICE_TREES)
+    n_trees = wanted.n_trees(settings.EXACT_TREES if exact else settings.CHOICE_TREES)
     grid = default_alphas() if alphas is None else alphas
     fitted = np.sort(order)  # so that the trees are those of the model
     if lifetimes is not None:
         return path(fitted, n_trees, grid, lifetimes)
     evidence = criterion.startswith("evidence")
-    window = np.geomspace(*(EVIDENCE_WINDOW if evidence else WINDOW))
-    rough = path(order[:SAMPLE_ROWS], min(n_trees, SAMPLE_TREES), grid)
+    window = np.geomspace(*(settings.EVIDENCE_WINDOW if evidence else settings.WINDOW))
+    rough = path(order[: settings.SAMPLE_ROWS], min(n_trees, settings.SAMPLE_TREES), grid)
     if not exact and alphas is None:  # small penalties take most of the steps of Lanczos
         scores = rough.score[rough.best_index[0]]
-        good = np.flatnonzero(scores <= scores.min() + ALPHA_SLACK * abs(scores.min()))
+        good = np.flatnonzero(scores <= scores.min() + settings.ALPHA_SLACK * abs(scores.min()))
         grid = grid[max(0, good[-1] - 1) :]
     centre, least = rough.best_lifetime or 1.0, np.inf
-    for _ in range(WINDOW_MOVES):
+    for _ in range(settings.WINDOW_MOVES):
         found = path(fitted, n_trees, grid, centre * window)
         k, score = found.best_index[0], found.score[found.best_index]
-        if 0 < k < window.size - 1 or score > least - MOVE_WORTH * abs(least):
+        if 0 < k < window.size - 1 or score > least - settings.MOVE_WORTH * abs(least):
             break
         centre, least = found.lifetimes[k], score
-    return found if evidence else replace(found, slack=LIFETIME_SLACK)
+    return found if evidence else replace(found, slack=settings.LIFETIME_SLACK)
 
 
 def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
@@ -178,9 +150,9 @@ def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
 
     The best lifetime and alpha depend on kernel and noise, not on the number of rows.
     """
-    if n_rows <= CHOICE_ROWS:
+    if n_rows <= settings.CHOICE_ROWS:
         return np.arange(n_rows)
-    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[:CHOICE_ROWS]
+    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[: settings.CHOICE_ROWS]
     return np.sort(some)
 
 
@@ -201,8 +173,10 @@ def choose_loss_width(
             labels,
             n_classes,
             loss,
-            n_estimators=wanted.n_trees(LOSS_SAMPLE_TREES),
-            max_rows=int(np.clip(LOSS_SAMPLE_TARGETS // n_classes, *LOSS_SAMPLE_ROWS)),
+            n_estimators=wanted.n_trees(settings.LOSS_SAMPLE_TREES),
+            max_rows=int(
+                np.clip(settings.LOSS_SAMPLE_TARGETS // n_classes, *settings.LOSS_SAMPLE_ROWS)
+            ),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=sample_weight,
@@ -226,11 +200,11 @@ def choose_forest_width(
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         first, weight = join_equal(rows, Y, sample_weight)
-        some = np.random.default_rng(seed).permutation(first.size)[:FOREST_SAMPLE_ROWS]
+        some = np.random.default_rng(seed).permutation(first.size)[: settings.FOREST_SAMPLE_ROWS]
         return forest_path(
             rows[first[some]],
             Y[first[some]],
-            n_estimators=wanted.n_trees(FOREST_SAMPLE_TREES),
+            n_estimators=wanted.n_trees(settings.FOREST_SAMPLE_TREES),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=weight[some],
@@ -257,20 +231,22 @@ def enough_trees(
     """
     if isinstance(n_estimators, str):
         n_rows, n_dims = shape
-        most, pairs = TREES_MOST, PAIRS_MOST / n_rows
+        most, pairs = settings.TREES_MOST, settings.PAIRS_MOST / n_rows
         if n_classes:
-            most = TREES_MOST_OF_CLASSES
-            pairs = PAIRS_MOST_OF_CLASSES / (n_rows * (n_classes if n_classes > 2 else 1))
-        cells = cells_of_a_few(PILOT_TREES) / PILOT_TREES
-        bounds = [pairs, MODEL_BYTES / (2 * cells * (16 * n_dims + 44))]
+            most = settings.TREES_MOST_OF_CLASSES
+            pairs = settings.PAIRS_MOST_OF_CLASSES / (n_rows * (n_classes if n_classes > 2 else 1))
+        cells = cells_of_a_few(settings.PILOT_TREES) / settings.PILOT_TREES
+        bounds = [pairs, settings.MODEL_BYTES / (2 * cells * (16 * n_dims + 44))]
         if max_cells is not None:
             bounds.append(max_cells / cells)
-        n_estimators = int(np.clip(min(bounds), TREES_LEAST, most))
+        n_estimators = int(np.clip(min(bounds), settings.TREES_LEAST, most))
     check_budget(max_cells, n_estimators)
     return n_estimators
 
 
-def cells_of_trees(rows: FloatArray, lifetime: float, seed: int, n_trees: int = PILOT_TREES) -> int:
+def cells_of_trees(
+    rows: FloatArray, lifetime: float, seed: int, n_trees: int = settings.PILOT_TREES
+) -> int:
     """Return the number of cells of a few trees at a lifetime."""
     growth = Growth(rows, n_trees, seed, 1)
     growth.advance_within(lifetime, n_trees * rows.shape[0])

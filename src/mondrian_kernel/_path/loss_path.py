@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import check_loss, encode, value
 from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
@@ -24,17 +25,6 @@ from mondrian_kernel._path.checks import (
 )
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath, SgdWeights
-from mondrian_kernel._settings import (
-    CHOICE_PATH_CELLS,
-    HELD_OUT_SHARE,
-    LOSS_FEW_ROWS,
-    LOSS_FIRST_ALPHA,
-    LOSS_PATH_STEPS,
-    LOSS_PATH_TOL,
-    LOSS_PATIENCE,
-    LOSS_PATIENCE_FEW,
-    SMALLER_ALPHA_WORTH,
-)
 from mondrian_kernel._trees.checks import check_rows, draw_seed, naming
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
@@ -92,10 +82,14 @@ def loss_path(
     learner = LossLearner(Y[fitted], s[fitted], outside, loss, grid, n_jobs)
     growth = Growth(rows[fitted], n_estimators, seed, n_jobs)
     every_row_apart = fitted.size * n_estimators
-    budget = min(every_row_apart, max(2 * n_estimators, CHOICE_PATH_CELLS // Y.shape[1]))
+    budget = min(every_row_apart, max(2 * n_estimators, settings.CHOICE_PATH_CELLS // Y.shape[1]))
     if wanted is not None or max_lifetime is not None:
         budget = every_row_apart  # as far as was asked for
-    patience = LOSS_PATIENCE_FEW if fitted.size <= LOSS_FEW_ROWS else LOSS_PATIENCE
+    patience = (
+        settings.LOSS_PATIENCE_FEW
+        if fitted.size <= settings.LOSS_FEW_ROWS
+        else settings.LOSS_PATIENCE
+    )
     plan = Plan(n_lifetimes, budget, patience, None, max_lifetime, wanted)
     return follow(growth, learner, plan, grid, "holdout", callback)[0]
 
@@ -114,11 +108,11 @@ class LossLearner:
     loss: str
     alphas: FloatArray
     n_jobs: int | None
-    tol: float = LOSS_PATH_TOL
-    max_iter: int = LOSS_PATH_STEPS
+    tol: float = settings.LOSS_PATH_TOL
+    max_iter: int = settings.LOSS_PATH_STEPS
 
     def __post_init__(self) -> None:
-        self._best = int(np.argmin(np.abs(np.log(self.alphas / LOSS_FIRST_ALPHA))))
+        self._best = int(np.argmin(np.abs(np.log(self.alphas / settings.LOSS_FIRST_ALPHA))))
 
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         """Yield the point of each lifetime."""
@@ -148,7 +142,7 @@ class LossLearner:
             return float(validation[a])
 
         lowest = fit(self._best)
-        for step, worth in (1, 1.0), (-1, 1.0 - SMALLER_ALPHA_WORTH):
+        for step, worth in (1, 1.0), (-1, 1.0 - settings.SMALLER_ALPHA_WORTH):
             while 0 <= (a := self._best + step) < self.alphas.size and a not in here:
                 loss = fit(a)
                 if not loss < worth * lowest:
@@ -184,7 +178,7 @@ def split(
     first, fitted, held_out = [], [], []
     for c in np.unique(labels):
         members = rng.permutation(np.flatnonzero(labels == c))
-        n_out = min(int(HELD_OUT_SHARE * members.size + rng.uniform()), members.size - 1)
+        n_out = min(int(settings.HELD_OUT_SHARE * members.size + rng.uniform()), members.size - 1)
         held_out.append(members[:n_out])
         first.append(members[n_out])
         fitted.append(members[n_out + 1 :])
