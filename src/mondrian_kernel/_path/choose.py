@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
@@ -92,16 +93,14 @@ def _ridge_choice(
     exact = joined[0].shape[0] <= settings.EXACT_ROWS
     if criterion == "loo" and solver != "dense" and not exact:
         criterion = "holdout"
-    order = np.random.default_rng(seed).permutation(rows.shape[0])
-    held_out = None
+    if criterion != "holdout":  # a row is left out with its copies
+        rows, Y, weight = joined
+        solver = "dense" if solver == "auto" and exact else solver
+    order, held_out = np.random.default_rng(seed).permutation(rows.shape[0]), None
     if criterion == "holdout":
         n_out = max(1, int(settings.HELD_OUT_SHARE * order.size))
         held_out = rows[order[:n_out]], Y[order[:n_out]]
         order = order[n_out:] if order.size > 1 else order
-    else:  # a row is left out with its copies
-        rows, Y, weight = joined
-        order = np.random.default_rng(seed).permutation(rows.shape[0])
-        solver = "dense" if solver == "auto" and exact else solver
 
     def path(
         some: NDArray[np.intp],
@@ -112,8 +111,10 @@ def _ridge_choice(
         X, targets, s = join_copies(rows[some], Y[some], None if weight is None else weight[some])
         how = criterion, held_out, solver, settings.CHOICE_TOL, seed, wanted.n_jobs
         with warnings.catch_warnings():
-            # That the best lies at an end, or that Lanczos took too many steps: it is good enough.
-            warnings.simplefilter("ignore", UserWarning)
+            # Of the first path also that its best lies at an end. Solutions are good enough.
+            warnings.simplefilter(
+                "ignore", UserWarning if lifetimes is None else ConvergenceWarning
+            )
             return ridge_path(
                 Growth(X, n_trees, seed, wanted.n_jobs),
                 RidgeLearner(targets, s, alphas, *how),
