@@ -565,22 +565,22 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
     choose = mondrian_kernel._path.choose
     monkeypatch.setattr(choose, "ridge_path", path)
-    monkeypatch.setattr(choose, "SAMPLE_ROWS", 60)
-    monkeypatch.setattr(choose, "EXACT_ROWS", 100 if exact else 99)
+    monkeypatch.setattr(choose.settings, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(choose.settings, "EXACT_ROWS", 100 if exact else 99)
     wanted = choose.Wanted("auto", "auto", 5, 1, 0)
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(rows, rows, None, 0, wanted, "loo", "auto")
-    window = np.geomspace(*(choose.EXACT_WINDOW if exact else choose.WINDOW))
+    window = np.geomspace(*choose.settings.WINDOW)
     half_a_step = np.sqrt(window[1] / window[0]) * (1 + 1e-9)
     assert 1 / half_a_step < lifetime / 2.0 < half_a_step
     assert 1 / 1.8 < alpha / 0.1 < 1.8
-    moves = 1 if off == 1.0 and (exact or alpha_off == 1.0) else 2
+    moves = 1 if off == 1.0 else 2
     assert 1 + moves <= len(calls) <= 6
 
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
     choose = mondrian_kernel._path.choose
-    monkeypatch.setattr(choose, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(choose.settings, "SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         regressor("path", "auto").fit(X, y)

@@ -114,8 +114,6 @@ CELLS_PER_CUT = 4  # size of the factor for each cut of an update, within these 
 LEVERAGE_SAMPLE = 4  # rows whose leverages are checked after each update
 FRESH_DRIFT = 4.0  # an update may drift so many times as far as a solution by a fresh factor
 LDL_PANEL = 48  # columns of a blocked LDLᵀ
-ROW_TREE_ORDERS = 8  # sorted orders of the rows in which neighbours are sought
-ROW_TREE_KEYS = 48  # partitions by which an order is sorted
 
 
 # --- _path: lifetimes to evaluate, when to stop -------------------------------------------------
@@ -153,13 +151,11 @@ CHOICE_PATH_CELLS = 3_000_000  # of all trees; each has boxes of D sides and K w
 SAMPLE_ROWS, SAMPLE_TREES, SAMPLE_LIFETIMES = 800, 200, 20
 # A window there decides: by leaving out each row, exactly, up to so many rows; beyond, on rows held
 # out, of at most so many. The best lifetime and alpha hardly depend on the number of trees once
-# there are some hundreds; fewer do where they have many cells.
+# there are some hundreds.
 EXACT_ROWS, EXACT_TREES = 2000, 1500
-CHOICE_ROWS, CHOICE_TREES, CHOICE_TREES_LEAST, CHOICE_CELLS = 10_000, 400, 200, 200_000
-WINDOW = (0.5, 2.0, 8)  # factors of the lifetime from, to, and how many
-EXACT_WINDOW = (0.5, 2.0, 7)  # each lifetime takes an eigendecomposition
+CHOICE_ROWS, CHOICE_TREES = 10_000, 300
+WINDOW = (0.5, 2.0, 7)  # factors of the lifetime from, to, and how many
 EVIDENCE_WINDOW = (0.3, 3.0, 16)  # as wide as the posterior of a width may be
-NEAR_ALPHAS = (-0.5, 1.5, 5)  # exponents of 10; larger ones are free in one Krylov space
 WINDOW_MOVES = 5  # most windows
 MOVE_WORTH = 0.002  # share of the error that a move must gain for another one
 ALPHA_SLACK = 0.01  # of the alphas within this share of the best error the largest is fastest

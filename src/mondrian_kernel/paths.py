@@ -20,9 +20,10 @@ from mondrian_kernel._path.checks import (
     with_weight,
 )
 from mondrian_kernel._path.driver import Callback, advance, trees_of
-from mondrian_kernel._path.loss_path import loss_path, sgd_path
+from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
+from mondrian_kernel._path.sgd_path import sgd_path
 from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel._trees.trees import cut_sequence

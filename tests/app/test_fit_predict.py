@@ -295,7 +295,7 @@ def test_intervals_of_classes_are_refused(models, houses, capsys):
 
 def test_predictions_of_many_blocks_are_those_of_one(models, houses, capsys, monkeypatch):
     whole = run(capsys, "predict", models["regression"], houses)
-    monkeypatch.setattr("mondrian_kernel.app.measure.PREDICT_BLOCK_ROWS", 7)
+    monkeypatch.setattr("mondrian_kernel._settings.PREDICT_BLOCK_ROWS", 7)
     blocks = run(capsys, "predict", models["regression"], houses)
     assert_allclose(*([float(row["price"]) for row in predicted(t)] for t in (whole, blocks)))
 

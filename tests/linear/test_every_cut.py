@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from mondrian_kernel._linear import every_cut as module
-from mondrian_kernel._linear.every_cut import EveryCut, row_tree
+from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import CutSequence, cut_sequence
 
@@ -228,20 +228,6 @@ def test_no_cuts_and_no_signal():
     np.testing.assert_array_equal(result.train_error, [0.0])
     np.testing.assert_array_equal(result.coef, np.zeros(3))
     assert result.evidences[0][0] > 1000  # a signal of no variance explains all
-
-
-@pytest.mark.parametrize("shape", [PRIMAL, DUAL, (1, 2, 1.0)])
-def test_row_tree_product_is_the_product(shape):
-    if shape[0] == 1:
-        cells, n_cells = np.array([[0, 1]], np.int32), 2
-    else:
-        sequence = problem(shape, 0)[0]
-        cells, n_cells = sequence.cells, int(sequence.cells.max()) + 1
-    Y = np.random.default_rng(0).standard_normal((n_cells, 5))
-    stage = np.arange(n_cells, dtype=np.int32)
-    tree = row_tree(cells)
-    np.testing.assert_allclose(tree.product(Y, stage), Y[cells].sum(axis=1), atol=1e-12)
-    assert tree.plus.size <= cells.size
 
 
 def test_cells_follow_the_trees():

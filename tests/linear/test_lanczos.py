@@ -64,6 +64,6 @@ def test_column_of_zeros_has_zero_duals():
 
 def test_warns_where_steps_were_not_enough(monkeypatch):
     problem = mondrian_problem(250, 40, LIFETIMES)
-    monkeypatch.setattr(module, "KRYLOV_STEPS", 5)
+    monkeypatch.setattr(module.settings, "KRYLOV_STEPS", 5)
     with pytest.warns(ConvergenceWarning, match=r"after 5 steps.*alpha=0.001"):
         lanczos(problem, True, tol=1e-3)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import SVC
 
@@ -11,7 +10,6 @@ from linear.sparse_problem import LOSSES, features, minimise, targets
 from mondrian_kernel._linear import minimise as module
 from mondrian_kernel._linear.losses import dual_bound, slope
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.sgd import inherit
 from oracles import objective
 
 WEIGHTS = np.random.default_rng(5).integers(0, 4, size=60).astype(float)
@@ -82,36 +80,12 @@ def test_starts_lead_to_the_same_minimum_and_a_good_one_is_kept(loss):
     _, Y = targets(Phi, loss, 3)
     cold = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-9)
     rng = np.random.default_rng(0)
-    far = [{"dual0": rng.normal(size=Y.shape), "b0": rng.normal(size=3)}]
-    near = [{"dual0": cold.dual, "b0": cold.b}]
-    if loss != "hinge":
-        far.append({"W0": rng.normal(size=cold.W.shape), "b0": rng.normal(size=3)})
-        near.append({"W0": cold.W, "b0": cold.b})
-    for start in far:
-        other = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-9, **start)
-        assert other.objective == pytest.approx(cold.objective, rel=2e-9)
-    for start in near:
-        again = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-8, **start)
-        assert again.n_steps == 0
-        assert_allclose(again.W, cold.W, atol=1e-12)
-
-
-def test_inherited_weights_start_at_the_objective_of_their_scores():
-    cells, n_cells, Phi = features()
-    _, Y = targets(Phi, "log_loss", 3)
-    coarse = minimise(cells, n_cells, Y, "log_loss", 0.1, tol=1e-4)
-    parent_of = np.repeat(np.arange(n_cells), 2)
-    halves = np.random.default_rng(0).integers(2, size=cells.shape)
-    fine = (2 * cells + halves).astype(np.int32)
-    W0 = inherit(coarse.W, parent_of)
-    with pytest.warns(ConvergenceWarning, match="after 0 steps"):
-        start = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b, max_iter=0)
-    assert_array_equal(start.W, W0)
-    penalty = 0.1 * (W0**2).sum() - 0.1 * (coarse.W**2).sum()
-    assert start.objective == pytest.approx(coarse.objective + penalty)
-    warm = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1, W0=W0, b0=coarse.b)
-    cold = minimise(fine, 2 * n_cells, Y, "log_loss", 0.1)
-    assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
+    far = {"dual0": rng.normal(size=Y.shape), "b0": rng.normal(size=3)}
+    other = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-9, **far)
+    assert other.objective == pytest.approx(cold.objective, rel=2e-9)
+    again = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-8, dual0=cold.dual, b0=cold.b)
+    assert again.n_steps == 0
+    assert_allclose(again.W, cold.W, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -144,7 +118,3 @@ def test_bad_arguments():
         module.minimise(CellOperator(cells, n_cells), Y, "squared", 1.0)
     with pytest.raises(ValueError, match="does not match 60 rows"):
         minimise(cells, n_cells, Y[:-1], "squared", 1.0)
-    with pytest.raises(ValueError, match="not at both"):
-        minimise(cells, n_cells, Y, "squared", 1.0, W0=np.ones((30, 1)), dual0=Y)
-    with pytest.raises(ValueError, match="start at dual0"):
-        minimise(cells, n_cells, Y, "hinge", 1.0, W0=np.ones((30, 1)))

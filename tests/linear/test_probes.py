@@ -73,7 +73,7 @@ class Hadamard:
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_estimates_are_exact_with_a_complete_set_of_probes(centre, weighted, monkeypatch):
-    monkeypatch.setattr(module, "PROBE_BIN", 1)
+    monkeypatch.setattr(module.settings, "PROBE_BIN", 1)
     problem = random_problem(16, weighted=weighted, n_outputs=2)
     if weighted:  # so much that its neighbours hardly matter
         problem.weight[3] = 300.0

@@ -83,7 +83,7 @@ def test_blocks_change_nothing(name, dense_size, monkeypatch):
     design, Phi_new = PROBLEMS[name].design(True).level(-1), new_rows(PROBLEMS[name])
     factor = PredictiveVariance(design, 0.1, dense_size=dense_size)
     whole = factor(Phi_new)
-    monkeypatch.setattr(module, "PANEL_NUMBERS", 100)
+    monkeypatch.setattr(module.settings, "PANEL_NUMBERS", 100)
     assert_allclose(factor(Phi_new), whole, rtol=2e-6)
     assert factor(Phi_new[:0]).shape == (0,)
 

@@ -275,20 +275,14 @@ FAULTS = {
     # --- choice of the width ---------------------------------------------------------------------
     "a smaller penalty that does about as well is taken": Fault(
         "_path/loss_path.py",
-        "(-1, 1.0 - SMALLER_ALPHA_WORTH)",
+        "(-1, 1.0 - settings.SMALLER_ALPHA_WORTH)",
         "(-1, 1.0)",
         "tests/path/test_loss_path.py",
     ),
-    "the smallest good penalty of the rough path is taken": Fault(
-        "_path/choose.py",
-        "rough.alphas[good][-1]",
-        "rough.alphas[good][0]",
-        "tests/path/test_choose.py",
-    ),
     "a further move need not pay": Fault(
         "_path/choose.py",
-        "found.score[k, a] > least - MOVE_WORTH * abs(least)",
-        "found.score[k, a] > least",
+        "score > least - settings.MOVE_WORTH * abs(least)",
+        "score > least",
         "tests/path/test_choose.py",
     ),
     "the best lifetime without slack": Fault(

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import LifetimePath, lifetime_path
 from mondrian_kernel._path import choose as module
-from mondrian_kernel._path.choose import Wanted, _settle, choose, choose_width, sample_rows
+from mondrian_kernel._path.choose import Wanted, choose, choose_width, sample_rows
 
 rng = np.random.default_rng(0)
 WANTED = Wanted("auto", "auto", 10, 1, 0)
@@ -16,7 +16,7 @@ WANTED = Wanted("auto", "auto", 10, 1, 0)
 
 def test_all_rows_or_a_sample_in_order(monkeypatch):
     assert_array_equal(sample_rows(50, 0), np.arange(50))
-    monkeypatch.setattr(module, "CHOICE_ROWS", 20)
+    monkeypatch.setattr(module.settings, "CHOICE_ROWS", 20)
     some = sample_rows(50, 0)
     assert np.unique(some).size == 20
     assert np.all(np.diff(some) > 0)
@@ -40,7 +40,7 @@ def seen(monkeypatch):
 def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatch):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
-    monkeypatch.setattr(module, "EXACT_ROWS", 10)
+    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
     choose_width(rows, Y, None, 0, WANTED, "loo", "auto")
     for learner in seen:
         held_out = learner.held_out[1]
@@ -52,7 +52,7 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
 @pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
 def test_only_errors_have_slack(criterion, slack, monkeypatch):
     """A share of a likelihood would be many nats."""
-    monkeypatch.setattr(module, "EXACT_ROWS", 10)
+    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
     X = rng.uniform(size=(60, 2))
     _, _, path = choose_width(X, X[:, :1], None, 0, WANTED, criterion, "auto")
     assert path.slack == slack
@@ -99,34 +99,21 @@ def test_the_rest_is_the_best_of_the_path(lifetime, alpha):
     assert found[:2] == (found[2].best_lifetime, found[2].best_alpha)
 
 
-def settled(rough, errors, alphas=None):
-    """Settle on errors (a function of lifetimes and alphas); return the windows looked at."""
-    calls = []
-
-    def path(lifetimes, alphas):
-        calls.append((lifetimes, alphas))
-        n_cells = np.ones(len(lifetimes), int)
-        curves = {"loo_error": errors(lifetimes[:, None], alphas)}
-        return LifetimePath(lifetimes, n_cells, alphas, curves, "loo")
-
-    _settle(path(*rough), path, alphas, np.array([0.5, 1.0, 2.0]))
-    return calls[1:]
-
-
-def test_the_largest_penalty_within_the_slack_is_looked_at():
-    """Of penalties that do about as well the largest is fastest."""
-    rough = np.array([1.0]), np.array([0.01, 0.1, 1.0])
-    error = {0.01: 1.0, 0.1: 1.009, 1.0: 1.02}
-    windows = settled(rough, lambda t, a: np.array([[error.get(b, 2.0) for b in a]] * t.shape[0]))
-    assert_allclose(windows[0][1], 0.1 * np.logspace(*module.NEAR_ALPHAS))
-
-
-@pytest.mark.parametrize(("gain", "n_windows"), [(0.001, 2), (0.003, module.WINDOW_MOVES)])
-def test_a_further_move_must_pay(gain, n_windows):
+@pytest.mark.parametrize(("gain", "n_windows"), [(0.001, 2), (0.003, module.settings.WINDOW_MOVES)])
+def test_a_further_move_must_pay(gain, n_windows, monkeypatch):
     """Errors that fall by a share with every doubling of the lifetime, without an end."""
-    alphas = np.array([0.1])
-    windows = settled(
-        (np.array([1.0]), alphas), lambda t, a: (1 - gain) ** np.log2(t) + 0 * a, alphas
-    )
-    assert len(windows) == n_windows
-    assert_allclose([lifetimes[1] for lifetimes, _ in windows], 2.0 ** np.arange(n_windows))
+    centres = []
+
+    def path(growth, learner, budget, *, lifetimes=None, **options):
+        if lifetimes is None:
+            lifetimes = np.array([1.0])
+        else:
+            centres.append(lifetimes[lifetimes.size // 2])
+        errors = (1 - gain) ** np.log2(lifetimes[:, None]) + 0 * learner.alphas
+        n_cells = np.ones(lifetimes.size, int)
+        return LifetimePath(lifetimes, n_cells, learner.alphas, {"loo_error": errors}, "loo")
+
+    monkeypatch.setattr(module, "ridge_path", path)
+    rows = rng.uniform(size=(40, 2))
+    choose_width(rows, rows[:, :1], None, 0, WANTED, "loo", "auto")
+    assert_allclose(centres, 2.0 ** np.arange(n_windows))

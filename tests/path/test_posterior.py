@@ -199,7 +199,7 @@ def test_far_away_only_the_prior_is_left(path):
 
 def test_factors_that_are_too_large_are_not_kept(path, monkeypatch):
     kept = lifetime_posterior(path, PRIORS["gamma"]).predict(NEW, return_std=True)
-    monkeypatch.setattr("mondrian_kernel._path.posterior.MIXTURE_BYTES", 0.0)
+    monkeypatch.setattr("mondrian_kernel._settings.MIXTURE_BYTES", 0.0)
     posterior = lifetime_posterior(path, PRIORS["gamma"])
     again = posterior.predict(NEW, return_std=True)
     assert all(part._variance is None for part in posterior._mixture.models)

@@ -178,7 +178,7 @@ def test_scores_of_many_rows_come_with_standard_errors():
 
 def test_solver_is_chosen_by_cost(monkeypatch):
     assert set(make_path().solver) == {"dense"}
-    monkeypatch.setattr(module, "PATH_DENSE_COST", 0.0)
+    monkeypatch.setattr(module.settings, "PATH_DENSE_COST", 0.0)
     assert set(make_path().solver) == {"lanczos"}
 
 

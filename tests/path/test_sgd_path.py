@@ -10,8 +10,8 @@ from mondrian_kernel import MondrianFeatures, sgd_path
 from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.sgd import SgdState
-from mondrian_kernel._path import loss_path as module
+from mondrian_kernel._path import sgd_path as module
+from mondrian_kernel._path.sgd_path import SgdState
 from oracles import objective
 
 rng = np.random.default_rng(0)

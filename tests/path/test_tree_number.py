@@ -25,19 +25,18 @@ def test_few_trees_have_the_cells_of_features():
 
 
 def test_bounded_by_rows_memory_cells_and_a_most(monkeypatch):
-    assert enough_trees("auto", X.shape, None, few_cells) == module.TREES_MOST
+    assert enough_trees("auto", X.shape, None, few_cells) == module.settings.TREES_MOST
     assert enough_trees("auto", X.shape, 300 * 7, few_cells) == 300
-    assert (
-        enough_trees("auto", X.shape, None, few_cells, n_classes=2) == module.TREES_MOST_OF_CLASSES
-    )
-    many = module.PAIRS_MOST_OF_CLASSES // (200 * 5), X.shape[1]
+    of_classes = enough_trees("auto", X.shape, None, few_cells, n_classes=2)
+    assert of_classes == module.settings.TREES_MOST_OF_CLASSES
+    many = module.settings.PAIRS_MOST_OF_CLASSES // (200 * 5), X.shape[1]
     assert enough_trees("auto", many, None, few_cells, n_classes=5) == 200
-    monkeypatch.setattr(module, "PAIRS_MOST", 200 * 250)
+    monkeypatch.setattr(module.settings, "PAIRS_MOST", 200 * 250)
     assert enough_trees("auto", X.shape, None, few_cells) == 250
-    monkeypatch.setattr(module, "MODEL_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
+    monkeypatch.setattr(module.settings, "MODEL_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
     assert enough_trees("auto", X.shape, None, few_cells) == 150
-    monkeypatch.setattr(module, "MODEL_BYTES", 1)
-    assert enough_trees("auto", X.shape, None, few_cells) == module.TREES_LEAST
+    monkeypatch.setattr(module.settings, "MODEL_BYTES", 1)
+    assert enough_trees("auto", X.shape, None, few_cells) == module.settings.TREES_LEAST
 
 
 def test_too_few_cells_for_the_trees():
@@ -46,7 +45,7 @@ def test_too_few_cells_for_the_trees():
 
 
 def test_the_model_has_them(monkeypatch):
-    monkeypatch.setattr(module, "TREES_MOST", 120)
+    monkeypatch.setattr(module.settings, "TREES_MOST", 120)
     model = MondrianKernelRegressor(2.0, 0.1, random_state=0).fit(X, X[:, 0])
     assert model.features_.n_estimators == 120
     stream = MondrianKernelRegressor(2.0, 0.1, random_state=0).partial_fit(X, X[:, 0])

@@ -160,35 +160,6 @@ def ldl_panel(H, begin, end, d):
 
 
 @kernel
-def spread(tree, Y, stage, R):
-    """Write R = Φ Y for 0-1 features Φ, each row as its parent's plus the cells they differ in.
-
-    ``Y`` float64 (C, w). Of ``tree``, ``visit`` int32 (n,) holds the rows, parents first;
-    ``parent`` int32 (n,) is -1 at the root; entries ``ptr[i]`` to ``ptr[i+1]`` of ``plus`` and
-    ``minus`` are the final cells of the row and of its parent where they differ (``minus`` unread
-    at the root). ``stage`` int32 maps final cells to the present ones. ``R`` float64 (n, w) is
-    overwritten.
-    """
-    visit, parent, ptr, plus, minus = tree
-    width = Y.shape[1]
-    for v in range(visit.size):
-        i = visit[v]
-        above = parent[i]
-        for q in range(width):
-            R[i, q] = R[above, q] if above >= 0 else 0.0
-        for e in range(ptr[i], ptr[i + 1]):
-            a = stage[plus[e]]
-            if above < 0:
-                for q in range(width):
-                    R[i, q] += Y[a, q]
-            else:
-                b = stage[minus[e]]
-                if a != b:
-                    for q in range(width):
-                        R[i, q] += Y[a, q] - Y[b, q]
-
-
-@kernel
 def sum_runs(nested, first, x, out):
     """Sum ``x`` over the rows of each cell made by cuts ``first``, ...: ``out`` float64 (k,)."""
     n_partitions = nested.cells.shape[1]
@@ -205,7 +176,7 @@ def sum_runs(nested, first, x, out):
 def sweep_rows(R, y, step, bend, residual, slack, sums):
     """Carry residuals and 1 - leverages of the rows through the cuts, and sum after each.
 
-    ``R`` float64 (>=N, 2k); per column, ``residual -= step R`` and ``slack -= bend R²`` in place.
+    ``R`` float64 (N, 2k); per column, ``residual -= step R`` and ``slack -= bend R²`` in place.
     ``sums`` float64 (k, 3) receives Σ r², Σ (r / slack)² and Σ (y - r) r after each cut.
     """
     sums[:] = 0.0
@@ -223,12 +194,12 @@ def sweep_rows(R, y, step, bend, residual, slack, sums):
 
 
 @kernel
-def sweep_new(R, offset, step, level, P):
-    """Write the values ``P`` (V, k) of rows ``offset``, ... after each cut; ``level`` runs on."""
+def sweep_new(R, step, level, P):
+    """Write the values ``P`` (V, k) of new rows after each cut; ``level`` (V,) runs on."""
     for v in range(level.size):
         p = level[v]
         for j in range(P.shape[1]):
-            p += step[2 * j] * R[offset + v, 2 * j] + step[2 * j + 1] * R[offset + v, 2 * j + 1]
+            p += step[2 * j] * R[v, 2 * j] + step[2 * j + 1] * R[v, 2 * j + 1]
             P[v, j] = p
         level[v] = p
 

@@ -11,22 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import evidences
 from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
-from mondrian_kernel._linear.operator import scatter_cells
-from mondrian_kernel._settings import (
-    CELLS_PER_CUT,
-    CUT_BLOCK_LEAST,
-    CUT_BLOCK_MOST,
-    FRESH_DRIFT,
-    LEVERAGE_SAMPLE,
-    ROW_TREE_KEYS,
-    ROW_TREE_ORDERS,
-    SWEEP_CUTS,
-)
+from mondrian_kernel._linear.operator import CellOperator, gather_cells, scatter_cells
 from mondrian_kernel._trees.trees import CutSequence, Decay
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -65,35 +54,12 @@ class EveryCut:
     the block is repeated with half the cuts. Where the leverages of a sample of rows differ by more
     than that from those of the next factor, all are computed afresh.
 
-    Parameters
-    ----------
-    sequence : CutSequence
-        The cuts.
-    y : ndarray of shape (N,)
-        Targets, centred by the caller where there is an intercept.
-    alpha : float
-        Ridge δ², positive.
-    held_out : tuple of two arrays or None
-        Rows (V, D) and targets (V,) on which the error is measured after every cut.
-    tolerance : float
-        Largest drift.
-
-    Attributes
-    ----------
-    train_error, loo_error, held_out_error, log_det, weight_norm2 : ndarray of shape (J + 1,)
-        Mean squared residual, mean squared leave-one-out residual r_i / (1 - h_i), error on the
-        held-out rows, :math:`\ln\det(\Phi\Phi^\top + \alpha I)` and ‖w‖², before any cut (index 0)
-        and after each. After an interrupt they end with the last block done.
-    coef : ndarray of shape (C,)
-        Weights after the last cut done.
-    done : int
-        Number of cuts done.
-    solver : list of str
-        "primal" or "dual" for each block.
-    n_repeats : int
-        Blocks repeated with fewer cuts, and leverages computed afresh, because of drift.
-    max_drift : float
-        Largest drift of a state kept, relative.
+    ``y`` (N,) is centred by the caller where there is an intercept. ``held_out`` are rows (V, D)
+    and targets (V,). ``train_error``, ``loo_error``, ``held_out_error``, ``log_det`` (of
+    :math:`\Phi\Phi^\top + \alpha I`) and ``weight_norm2`` are of shape (J + 1,), before any cut
+    and after each; after an interrupt they end with the last block done. ``coef`` (C,) are the
+    weights after the ``done`` cuts, ``solver`` is "primal" or "dual" for each block. ``n_repeats``
+    counts what was repeated because of drift, of which ``max_drift`` is the largest that was kept.
 
     Examples
     --------
@@ -122,7 +88,7 @@ class EveryCut:
         n, m = self.cells.shape
         self.n_rows, self.total_weight, self.centre = n, float(n), False
         self.y, self.alpha, self.tolerance, self.m, self.done = y, alpha, tolerance, m, 0
-        self._new: tuple[IntArray, FloatArray, Fading] | None = None
+        self._new: tuple[CellOperator, FloatArray, Fading] | None = None
         # Before any cut K = 11ᵀ.
         mean = y.sum() / (n + alpha)
         self.coef, self.residual = np.full(m, mean / m**0.5), y - mean
@@ -136,7 +102,8 @@ class EveryCut:
         self.log_det[0] = n * np.log(alpha) + np.log1p(n / alpha)
         if held_out is not None:
             cells, decay = sequence.new_rows(held_out[0])
-            self._new = cells, held_out[1], Fading.of(decay, cells)
+            new = CellOperator(cells, m + self.splits.size, centre=False)
+            self._new = new, held_out[1], Fading.of(decay, cells)
             self.held_out_error[0] = np.mean((held_out[1] - mean) ** 2)
         self.solver: list[str] = []
         self.n_repeats, self.max_drift, self.fresh_drift = 0, 0.0, 0.0
@@ -192,9 +159,9 @@ class EveryCut:
     def begin(self) -> None:
         """Sort the rows and set up the primal."""
         self.nested = Nested.of(self.cells, self.splits)
+        # On the cells after the last cut, of which all earlier ones are unions.
+        self.rows = CellOperator(self.cells, self.nested.n_cells, centre=False)
         self.factor: Primal | Dual = Primal(self.nested, self.alpha)
-        new = [] if self._new is None else [self._new[0]]
-        self.tree = row_tree(np.concatenate([self.cells, *new]))
 
     def advance(self, block: int | None) -> None:
         """Do the next block of cuts."""
@@ -203,8 +170,8 @@ class EveryCut:
             self.factor = Dual(self.nested, self.alpha, self.done)
         self.factor.factor()
         self._refresh()
-        size = min(n, n_cells) // CELLS_PER_CUT
-        k = block or min(max(size, CUT_BLOCK_LEAST), CUT_BLOCK_MOST)
+        size = min(n, n_cells) // settings.CELLS_PER_CUT
+        k = block or min(max(size, settings.CUT_BLOCK_LEAST), settings.CUT_BLOCK_MOST)
         k = min(k, self.splits.size - self.done)
         while not self._try(k):
             self.n_repeats += 1
@@ -222,7 +189,7 @@ class EveryCut:
         self.fresh_drift = self._drift(self.coef, residual, stage)
         jump = np.linalg.norm(residual - self.residual) / (np.linalg.norm(self.y) or 1.0)
         self.residual = residual
-        sample = slice(len(self.solver) % n, None, max(n // LEVERAGE_SAMPLE, 1))
+        sample = slice(len(self.solver) % n, None, max(n // settings.LEVERAGE_SAMPLE, 1))
         drift = float(np.abs(self.slack[sample] / self.factor.slack(sample) - 1.0).max())
         if drift > self.tolerance:
             self.n_repeats += 1
@@ -231,8 +198,7 @@ class EveryCut:
         self.max_drift = max(self.max_drift, float(jump), drift)
 
     def _residual(self, coef: FloatArray, stage: IntArray) -> FloatArray:
-        fitted = self.tree.product(coef[:, None] * self.m**-0.5, stage)[: self.y.size, 0]
-        residual: FloatArray = self.y - fitted
+        residual: FloatArray = self.y - gather_cells(stage[self.cells], coef[:, None])[:, 0]
         return residual
 
     def _try(self, k: int) -> bool:
@@ -242,7 +208,7 @@ class EveryCut:
         sums, held_out = self._sweep(low_rank, residual, slack)
         coef = low_rank.last_coef
         drift = self._drift(coef, residual, self.nested.stage(self.done + k))
-        if not drift <= max(self.tolerance, FRESH_DRIFT * self.fresh_drift) and k > 1:
+        if not drift <= max(self.tolerance, settings.FRESH_DRIFT * self.fresh_drift) and k > 1:
             return False
         n, at = self.y.size, slice(self.done + 1, self.done + k + 1)
         self.train_error[at], self.loo_error[at] = sums[:, 0] / n, sums[:, 1] / n
@@ -259,29 +225,26 @@ class EveryCut:
         """Carry rows through the cuts of a block; residual and slack are changed in place."""
         from mondrian_kernel._kernels.every_cut import fade, sweep_new, sweep_rows
 
-        n, k = self.y.size, low_rank.step.size // 2
+        k = low_rank.step.size // 2
         stage = self.nested.stage(self.done + k)
         sums, held_out = np.empty((k, 3)), np.full(k, np.nan)
         bend = 1.0 / (self.alpha * low_rank.d)
         if self._new is not None:
-            _, y_new, fading = self._new
-            level = self.tree.product(low_rank.coef[:, None] * self.m**-0.5, stage)[n:, 0].copy()
+            new, y_new, fading = self._new
+            level = gather_cells(stage[new.cells], low_rank.coef[:, None])[:, 0]
             fading = fading._replace(cell=stage[fading.cell])
             weight = low_rank.coef[fading.cell] * self.m**-0.5
-        for begin in range(0, k, SWEEP_CUTS):
-            end = min(begin + SWEEP_CUTS, k)
+        for begin in range(0, k, settings.SWEEP_CUTS):
+            end = min(begin + settings.SWEEP_CUTS, k)
             columns = slice(2 * begin, 2 * end)
-            Y = np.multiply(low_rank.Y[:, columns], self.m**-0.5, order="C")
-            R = self.tree.product(Y, stage)
-            if low_rank.R is not None:
-                R[:n] = low_rank.R[:, columns]
-            step = low_rank.step[columns]
+            Y, step = np.ascontiguousarray(low_rank.Y[:, columns]), low_rank.step[columns]
+            R = self.rows.gather(Y[stage]) if low_rank.R is None else low_rank.R[:, columns]
             sweep_rows(R, self.y, step, bend[columns], residual, slack, sums[begin:end])
             if self._new is not None:
                 P = np.empty((level.size, end - begin))
-                sweep_new(R, n, step, level, P)
+                sweep_new(new.gather(Y[stage]), step, level, P)
                 times = self.times[self.done + begin : self.done + end]
-                fade(Y, step, times, fading, weight, P)
+                fade(Y * self.m**-0.5, step, times, fading, weight, P)
                 held_out[begin:end] = np.mean((P - y_new[:, None]) ** 2, axis=0)
         return sums, held_out
 
@@ -308,64 +271,3 @@ class EveryCut:
             "validation_error": float(self.held_out_error[self.done]),
             "max_drift": self.max_drift,
         }
-
-
-class RowTree(NamedTuple):
-    """Rows in an order in which each differs little from one before it.
-
-    Similar rows share most of their cells: with N rows in M partitions, Φ Y takes as many
-    additions a column as rows differ from their parents, instead of N M. Cells only ever get
-    finer, so that a tree made for the final cells serves all earlier ones.
-    """
-
-    visit: IntArray
-    parent: IntArray
-    ptr: IntArray
-    plus: IntArray
-    minus: IntArray
-
-    def product(self, Y: FloatArray, stage: IntArray) -> FloatArray:
-        """Φ Y for the 0-1 features Φ of the rows; ``stage`` maps final cells to rows of Y."""
-        from mondrian_kernel._kernels.every_cut import spread
-
-        R = np.empty((self.visit.size, Y.shape[1]))
-        spread(self, Y, stage, R)
-        return R
-
-
-def row_tree(cells: IntArray) -> RowTree:
-    """Build the tree for rows in ``cells`` int32 (N, M): a light spanning tree of differences.
-
-    The candidates for an edge are rows next to each other in a few sorted orders, so the tree is
-    close to the lightest one, not always the lightest; only the speed depends on it.
-    """
-    n = cells.shape[0]
-    pairs = _neighbours(cells)
-    distance = np.empty(pairs.shape[0])
-    for begin in range(0, distance.size, 4096):
-        i, j = pairs[begin : begin + 4096].T
-        distance[begin : begin + 4096] = (cells[i] != cells[j]).sum(axis=1)
-    # Edges of weight 0 are no edges to scipy; equal rows must stay connected.
-    i, j = pairs.T.astype(np.int32)  # SciPy 1.11 takes no others
-    graph = coo_array((distance + 1.0, (i, j)), shape=(n, n)).tocsr()
-    visit, parent = breadth_first_order(minimum_spanning_tree(graph), 0, directed=False)
-    parent = np.where(parent < 0, -1, parent).astype(np.int32)
-    differ = cells != cells[parent]
-    differ[visit[0]] = True
-    ptr = np.concatenate([[0], np.cumsum(differ.sum(axis=1))]).astype(np.int32)
-    return RowTree(visit.astype(np.int32), parent, ptr, cells[differ], cells[parent][differ])
-
-
-def _neighbours(cells: IntArray) -> NDArray[np.int64]:
-    """Pairs of rows (i < j), each once, that are near in one of several sorted orders."""
-    n, n_partitions = cells.shape
-    found = [np.empty(0, np.int64)]
-    for shift in range(min(ROW_TREE_ORDERS, n_partitions)):
-        first = shift * n_partitions // ROW_TREE_ORDERS
-        keys = np.roll(cells, -first, axis=1)[:, :ROW_TREE_KEYS]
-        order = np.lexsort(keys.T[::-1])
-        for lag in (1, 2):
-            i, j = order[:-lag], order[lag:]
-            found.append(np.minimum(i, j) * n + np.maximum(i, j))
-    code = np.unique(np.concatenate(found))
-    return np.stack([code // n, code % n], axis=1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import (
     Scores,
     by_cholesky,
@@ -26,18 +27,6 @@ from mondrian_kernel._linear.cholesky import (
     train_error,
 )
 from mondrian_kernel._linear.operator import Operator, Products
-from mondrian_kernel._settings import (
-    KRYLOV_BLOCK,
-    KRYLOV_STEPS,
-    LOG_PIECE,
-    PATH_PROBE_TOL,
-    PROBE_BIN,
-    PROBE_EXACT_ROWS,
-    PROBE_NUMBERS,
-    PROBES_LEAST,
-    PROBES_MOST,
-    SINGLE_PRECISION_TOL,
-)
 from mondrian_kernel._typing import FloatArray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -63,9 +52,9 @@ class Krylov(NamedTuple):
         left = self.residual.max(axis=0)
         if left.max() > tol:
             warnings.warn(
-                f"Lanczos stopped after {KRYLOV_STEPS} steps, before its residual was below "
-                f"tol={tol:.1g} at alpha={alphas[left.argmax()]:.3g}, which is therefore judged "
-                "inexactly. Leave so small alphas out.",
+                f"Lanczos stopped after {settings.KRYLOV_STEPS} steps, before its residual was "
+                f"below tol={tol:.1g} at alpha={alphas[left.argmax()]:.3g}, which is therefore "
+                "judged inexactly. Leave so small alphas out.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -89,12 +78,12 @@ def krylov(operator: Products, starts: FloatArray, alphas: FloatArray, tol: floa
     norm = np.linalg.norm(starts, axis=0)
     length, b = norm, np.zeros(norm.size)
     tiny = np.finfo(float).eps * operator.total_weight
-    kind = np.float64 if tol < SINGLE_PRECISION_TOL else np.float32
+    kind = np.float64 if tol < settings.SINGLE_PRECISION_TOL else np.float32
     sums = _Sums(norm, alphas, KV.shape[0], kind)
     a_all: list[FloatArray] = []
     b_all: list[FloatArray] = []
     residual = np.where(norm > 0, 1.0, 0.0)[:, None] * np.ones(alphas.size)
-    for _ in range(KRYLOV_STEPS):  # rounding makes it more than N steps where N is small
+    for _ in range(settings.KRYLOV_STEPS):  # rounding makes it more than N steps where N is small
         next_vectors(KV, length, sums.room())
         V_old, V = V, KV
         KV, a = operator.gram(V), np.empty(norm.size)
@@ -126,7 +115,7 @@ class _Sums:
     ) -> None:
         shape = norm.size, n_rows, alphas.size
         self._alphas, self._x, self._w = alphas, np.zeros(shape), np.zeros(shape, kind)
-        self._basis = np.empty((KRYLOV_BLOCK, norm.size, n_rows), kind)
+        self._basis = np.empty((settings.KRYLOV_BLOCK, norm.size, n_rows), kind)
         self._l: list[FloatArray] = []
         self._shares: list[FloatArray] = []
         self._norm, self._q = norm, np.ones((norm.size, alphas.size))
@@ -134,7 +123,7 @@ class _Sums:
 
     def room(self) -> NDArray[np.floating]:
         """Return the place (columns, N) where the next vector is to be put."""
-        if len(self._l) == KRYLOV_BLOCK:
+        if len(self._l) == settings.KRYLOV_BLOCK:
             self._add()
         place: NDArray[np.floating] = self._basis[len(self._l)]
         return place
@@ -185,7 +174,7 @@ def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
     top = 1e8 * (np.abs(a).max() + 2.0 * b.max(initial=0.0) + alphas[-1])
     marks = np.log(np.append(alphas, top))
     pieces = [
-        np.linspace(low, high, int(np.ceil((high - low) / LOG_PIECE)) + 1)[:-1]
+        np.linspace(low, high, int(np.ceil((high - low) / settings.LOG_PIECE)) + 1)[:-1]
         for low, high in pairwise(marks)
     ]
     edges = np.append(np.concatenate(pieces), marks[-1])
@@ -202,7 +191,9 @@ def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
 
 def n_probes(n_rows: int) -> int:
     """Random vectors for traces and diagonals: few are needed where there are many rows."""
-    return int(np.clip(PROBE_NUMBERS // n_rows, PROBES_LEAST, PROBES_MOST))
+    return int(
+        np.clip(settings.PROBE_NUMBERS // n_rows, settings.PROBES_LEAST, settings.PROBES_MOST)
+    )
 
 
 class Probes:
@@ -284,7 +275,7 @@ def _smoothed(
     Left out, a row of weight s has a variance q in units of the noise, and its share of the
     diagonal is 1 / (1 + s q). A bin has one q, which keeps the mean of its shares.
     """
-    edges = np.linspace(0, order.size, max(1, order.size // PROBE_BIN) + 1).astype(int)
+    edges = np.linspace(0, order.size, max(1, order.size // settings.PROBE_BIN) + 1).astype(int)
     sizes = np.diff(edges)[:, None]
     s = weight[order, None]
 
@@ -307,7 +298,7 @@ def _smoothed(
 
 def lanczos_cost(n_entries: int, total_weight: float, alphas: FloatArray) -> float:
     """Time of a level of N · M entries without random vectors, in the units of ``dense_cost``."""
-    steps = min(KRYLOV_STEPS, 0.2 * np.sqrt(total_weight / alphas.min()))
+    steps = min(settings.KRYLOV_STEPS, 0.2 * np.sqrt(total_weight / alphas.min()))
     return float(6.5 * n_entries * steps)
 
 
@@ -318,8 +309,8 @@ def lanczos_scores(
     tol: float,
     rng: np.random.Generator | None,
     *,
-    exact_rows: int = PROBE_EXACT_ROWS,
-    probe_tol: float = PATH_PROBE_TOL,
+    exact_rows: int = settings.PROBE_EXACT_ROWS,
+    probe_tol: float = settings.PATH_PROBE_TOL,
 ) -> list[tuple[Scores, FloatArray]]:
     """Scores and dual coefficients (N, T, A) of every level, for every alpha.
 

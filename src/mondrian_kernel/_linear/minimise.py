@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
     check_loss,
@@ -18,19 +19,6 @@ from mondrian_kernel._linear.losses import (
     value,
 )
 from mondrian_kernel._linear.operator import CellOperator, Operator
-from mondrian_kernel._settings import (
-    ARMIJO,
-    HINGE_FIRST_VIOLATION,
-    HINGE_PASSES,
-    HINGE_TIGHTENING,
-    INTERCEPT_STEPS,
-    INTERCEPT_TOL,
-    NEWTON_FORCING,
-    NEWTON_PRODUCTS,
-    NEWTON_SHARE,
-    OBJECTIVE_FLOOR,
-    SHORTEST_STEP,
-)
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray
 
@@ -39,9 +27,8 @@ class Minimum(NamedTuple):
     """A minimum, and how it was reached.
 
     ``W`` (C, K) and ``b`` (K,) are the weights and the intercept. ``dual`` (N, K) are coefficients
-    of the rows, W = Φᵀ dual (plus a multiple of ``W0``, if given): a good start for the same rows
-    with other cells. ``gap`` bounds how far ``objective`` lies above the optimum; it is 0 if both
-    are within rounding.
+    of the rows, W = Φᵀ dual, a start for the same rows at another alpha. ``gap`` bounds how far
+    ``objective`` lies above the optimum; it is 0 if both are within rounding.
     """
 
     W: FloatArray
@@ -59,7 +46,6 @@ def minimise(
     alpha: float,
     *,
     sample_weight: FloatArray | None = None,
-    W0: FloatArray | None = None,
     b0: FloatArray | None = None,
     dual0: FloatArray | None = None,
     tol: float = 1e-6,
@@ -74,8 +60,7 @@ def minimise(
     loss :math:`\lVert \nabla_W \rVert^2 / 4\alpha`, is at most ``tol`` times the objective, and
     warns after ``max_iter`` steps.
 
-    A start is ``b0`` (K,) with the weights ``W0`` (C, K), or with :math:`W = \Phi^\top` ``dual0``
-    (N, K) of an earlier minimum. Weights do not determine the dual of the hinge: W0 is refused.
+    A start is ``b0`` (K,) with :math:`W = \Phi^\top` ``dual0`` (N, K) of an earlier minimum.
 
     Examples
     --------
@@ -91,10 +76,6 @@ def minimise(
     check_loss(loss)
     if not alpha > 0:
         raise ValueError(f"alpha={alpha} must be positive.")
-    if W0 is not None and dual0 is not None:
-        raise ValueError("Start at W0 or at dual0, not at both.")
-    if W0 is not None and loss == "hinge":
-        raise ValueError("Weights do not fix the dual of the hinge loss: start at dual0, not W0.")
     if operator.centre or not np.all(operator.sample_weight == 1.0):
         raise ValueError("The operator must neither centre nor weigh its rows.")
     if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
@@ -104,7 +85,7 @@ def minimise(
         assert isinstance(operator, CellOperator)
         minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
     else:
-        minimum = Newton(operator, Y, loss, alpha, s, W0).run(b0, dual0, tol, max_iter)
+        minimum = Newton(operator, Y, loss, alpha, s).run(b0, dual0, tol, max_iter)
     if minimum.gap > tol * minimum.objective:
         warnings.warn(
             f"The objective {minimum.objective:.6g} may be {minimum.gap:.2g} above the optimum "
@@ -119,12 +100,12 @@ class Newton:
     r"""Minimise :math:`\sum_i s_i \ell(y_i, f_i) + \alpha \lVert W \rVert^2` for a smooth loss.
 
     By the representer theorem every vector that Newton's method with conjugate gradients meets is
-    a combination of the rows (and of W0). It has length N then, not C, and a step of conjugate
-    gradients is one product with :math:`\Phi\Phi^\top`, O(NMK).
+    a combination of the rows. It has length N then, not C, and a step of conjugate gradients is
+    one product with :math:`\Phi\Phi^\top`, O(NMK).
 
-    A point is an array θ of N + 2 rows of K columns: W = Σ_i θ_i φ_i + θ_N W0 and b = θ_(N+1). Its
-    image Gθ holds the inner products of W with all φ_i and with W0, then b. So the scores are
-    (Gθ)_i + b, and the inner product of two points θ and η is Σ θ ∘ Gη.
+    A point is an array θ of N + 1 rows of K columns: W = Σ_i θ_i φ_i and b = θ_N. Its image Gθ
+    holds the inner products of W with all φ_i, then b. So the scores are (Gθ)_i + b, and the inner
+    product of two points θ and η is Σ θ ∘ Gη.
 
     With the intercept at its best for the weights, the duality gap is ‖∇_W‖² / 4 alpha.
     """
@@ -136,53 +117,44 @@ class Newton:
         loss: str,
         alpha: float,
         sample_weight: FloatArray,
-        W0: FloatArray | None,
     ) -> None:
         self.operator, self.Y, self.loss, self.alpha = operator, Y, loss, alpha
         self.s = sample_weight[:, None]
-        self.W0 = W0
-        if W0 is not None:
-            self.F0, self.square0 = operator.gather(W0), (W0**2).sum(axis=0)
         # Each output of the squared loss is a problem of its own; a softmax ties them together.
         self.inner = "nk,nk->k" if loss == "squared" else "nk,nk->"
 
     def image(self, theta: FloatArray) -> FloatArray:
         """Return Gθ: one product with ΦΦᵀ."""
         out = np.empty_like(theta)
-        out[:-2] = self.operator.gram(theta[:-2])
-        out[-2] = 0.0
-        if self.W0 is not None:
-            out[:-2] += self.F0 * theta[-2]
-            out[-2] = (self.F0 * theta[:-2]).sum(axis=0) + self.square0 * theta[-2]
+        out[:-1] = self.operator.gram(theta[:-1])
         out[-1] = theta[-1]
         return out
 
     def objective(self, theta: FloatArray, image: FloatArray) -> float:
         """Objective at θ."""
-        losses = self.s[:, 0] * value(self.loss, self.Y, image[:-2] + image[-1])
+        losses = self.s[:, 0] * value(self.loss, self.Y, image[:-1] + image[-1])
         return float(losses.sum() + self.alpha * _dot(theta[:-1], image[:-1]))
 
     def lift(self, theta: FloatArray, R: FloatArray) -> FloatArray:
         """Return the point Φᵀ(R) + 2 alpha W, with the sum of R for the intercept."""
         out = 2.0 * self.alpha * theta
-        out[:-2] += R
+        out[:-1] += R
         out[-1] = R.sum(axis=0)
         return out
 
     def run(
         self, b0: FloatArray | None, dual0: FloatArray | None, tol: float, max_iter: int
     ) -> Minimum:
-        """Newton's method with a line search, from W0, from dual0, or from 0."""
-        theta = np.zeros((self.operator.n_rows + 2, self.Y.shape[1]))
-        theta[:-2] = 0.0 if dual0 is None else dual0
-        theta[-2] = 0.0 if self.W0 is None else 1.0
+        """Newton's method with a line search, from dual0 or from 0."""
+        theta = np.zeros((self.operator.n_rows + 1, self.Y.shape[1]))
+        theta[:-1] = 0.0 if dual0 is None else dual0
         theta[-1] = 0.0 if b0 is None else b0
         image = self.image(theta)
         J = self.objective(theta, image)
-        floor, first, gap, step = OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
+        floor, first, gap, step = settings.OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
         for step in range(max_iter + 1):
             J = self.settle(theta, image, J)
-            F = image[:-2] + image[-1]
+            F = image[:-1] + image[-1]
             gradient = self.lift(theta, self.s * slope(self.loss, self.Y, F))
             steepest = self.image(gradient)
             product = hessian(self.loss, F)
@@ -193,38 +165,38 @@ class Newton:
             rest = _dot(gradient, steepest)
             first = first or rest
             left = (
-                0.0 if self.loss == "squared" else min(NEWTON_FORCING, (rest / first) ** 0.5) * rest
+                0.0
+                if self.loss == "squared"
+                else min(settings.NEWTON_FORCING, (rest / first) ** 0.5) * rest
             )
-            share = 4.0 * self.alpha * NEWTON_SHARE * wanted / J
+            share = 4.0 * self.alpha * settings.NEWTON_SHARE * wanted / J
             move, moved = self.solve(product, gradient, steepest, left, share, J)
             length, descent = 1.0, _dot(steepest, move)
-            while length > SHORTEST_STEP:
+            while length > settings.SHORTEST_STEP:
                 lower = self.objective(theta + length * move, image + length * moved)
-                if lower <= J + ARMIJO * length * descent:
+                if lower <= J + settings.ARMIJO * length * descent:
                     break
                 length /= 2.0
             else:
                 break
             theta, image, J = theta + length * move, image + length * moved, lower
-        W = self.operator.scatter(theta[:-2])
-        if self.W0 is not None:
-            W += self.W0 * theta[-2]
+        W = self.operator.scatter(theta[:-1])
         gap = 0.0 if gap <= tol * floor else gap
-        return Minimum(W, theta[-1].copy(), theta[:-2].copy(), J, gap, step)
+        return Minimum(W, theta[-1].copy(), theta[:-1].copy(), J, gap, step)
 
     def settle(self, theta: FloatArray, image: FloatArray, J: float) -> float:
         """Move the intercept to its best for the weights, in place; returns the objective."""
-        for _ in range(INTERCEPT_STEPS):
-            F = image[:-2] + image[-1]
+        for _ in range(settings.INTERCEPT_STEPS):
+            F = image[:-1] + image[-1]
             slopes = (self.s * slope(self.loss, self.Y, F)).sum(axis=0)
-            if np.abs(slopes).max() <= INTERCEPT_TOL * self.s.sum():
+            if np.abs(slopes).max() <= settings.INTERCEPT_TOL * self.s.sum():
                 break
             H = intercept_hessian(self.loss, F, self.s)
             b = theta[-1].copy()
-            theta[-1] -= np.linalg.pinv(H, rcond=INTERCEPT_TOL, hermitian=True) @ slopes
+            theta[-1] -= np.linalg.pinv(H, rcond=settings.INTERCEPT_TOL, hermitian=True) @ slopes
             image[-1] = theta[-1]
             lower = self.objective(theta, image)
-            if not lower <= J * (1.0 + INTERCEPT_TOL):
+            if not lower <= J * (1.0 + settings.INTERCEPT_TOL):
                 theta[-1] = image[-1] = b
                 break
             J = lower
@@ -264,7 +236,7 @@ class Newton:
             return np.vstack([R, self.image(R)])
 
         def curved(P: FloatArray) -> FloatArray:
-            return self.lift(P[:n], self.s * product(P[n:-2] + P[-1]))
+            return self.lift(P[:n], self.s * product(P[n:-1] + P[-1]))
 
         def enough(now: Progress) -> bool:
             bound = max(left, share * (J - 0.5 * float(now.gained.sum())))
@@ -276,7 +248,7 @@ class Newton:
             enough,
             precondition=with_image,
             dot=lambda P, R: np.einsum(self.inner, P[n:], R),
-            max_steps=NEWTON_PRODUCTS,
+            max_steps=settings.NEWTON_PRODUCTS,
         )
         return step[:n], step[n:]
 
@@ -318,7 +290,7 @@ def minimise_hinge(
     keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
     draws = np.zeros(n_outputs, np.int64)
     W = operator.scatter(A * Y)
-    violation = HINGE_FIRST_VIOLATION
+    violation = settings.HINGE_FIRST_VIOLATION
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
@@ -333,7 +305,7 @@ def minimise_hinge(
                 orders[k],
                 keys[k],
                 draws[k],
-                HINGE_PASSES,
+                settings.HINGE_PASSES,
                 violation,
             )
             A[:, k], W[:, k] = a, w[:, 0]
@@ -342,7 +314,7 @@ def minimise_hinge(
     for step in range(max_iter + 1):
         if step > 0:
             in_threads(run, n_outputs, operator.n_jobs)
-            violation = max(HINGE_TIGHTENING * violation, 1e-12)
+            violation = max(settings.HINGE_TIGHTENING * violation, 1e-12)
         scores = operator.gather(W)
         b = best_intercept(Y, scores, sample_weight)
         losses = sample_weight @ value("hinge", Y, scores + b)

@@ -211,7 +211,6 @@ class SparseOperator(Operator):
 
     @property
     def n_cells(self) -> NDArray[np.int64]:
-        """Number of features, (1,)."""
         return np.array([self._Phi.shape[1]])
 
     def gather(self, W: FloatArray) -> FloatArray:
@@ -221,7 +220,6 @@ class SparseOperator(Operator):
         return np.asarray(self._Phi.T @ V)
 
     def gram(self, V: FloatArray) -> FloatArray:
-        """Return K V."""
         root = self.root_weight[:, None]
         return self.centred(root * self.gather(self.scatter(root * self.centred(V.copy()))))
 
@@ -229,7 +227,6 @@ class SparseOperator(Operator):
         return self._Phi[some]
 
     def take(self, some: NDArray[np.intp]) -> SparseOperator:
-        """Return the operator of some of the rows."""
         return SparseOperator(self._Phi[some], self.sample_weight[some], self.centre, self.n_jobs)
 
 
@@ -264,34 +261,28 @@ class CellOperator(Operator):
 
     @cached_property
     def n_cells(self) -> NDArray[np.int64]:
-        """Number of cells at each level."""
         if self._groups is None:
             return np.array([self._fine])
         n: NDArray[np.int64] = self._groups.max(axis=0).astype(np.int64) + 1
         return n
 
     def gather(self, W: FloatArray) -> FloatArray:
-        """Return Φ W for W (C, k), without sample weights."""
         return self._runs.gather(W, self._plain, self.n_jobs)
 
     def scatter(self, V: FloatArray) -> FloatArray:
-        """Return Φᵀ V for V (N, k), without sample weights."""
         return self._runs.scatter(V, self._plain, self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
-        """Return K_l V_l of all levels; columns l·k to l·k + k - 1 of V belong to level l."""
         V = self.centred(np.array(V, dtype=float))
         same = self._same(V.shape[1] // self.n_levels)
         return self.centred(self._runs.gram(V, self._scale, self.n_jobs, same))
 
     def level(self, index: int) -> CellOperator:
-        """Return one level alone."""
         if self._groups is None:
             return self
         return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
 
     def up_to(self, index: int) -> CellOperator:
-        """Return the levels up to one, which becomes the finest."""
         if self._groups is None:
             return self
         finest = self._groups[:, index]
@@ -299,7 +290,6 @@ class CellOperator(Operator):
         return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
 
     def take(self, some: NDArray[np.intp]) -> CellOperator:
-        """Return the operator of some of the rows, at the finest level."""
         return self._with(self.cells[some], self._fine, sample_weight=self.sample_weight[some])
 
     def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
@@ -307,7 +297,6 @@ class CellOperator(Operator):
         return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
-        """Sum rows of W (C, k) over the cells that a level joins, (C_l, k)."""
         if self._groups is None:
             return W
         group, one = self._groups[:, level], np.ones(self._fine)
@@ -316,15 +305,12 @@ class CellOperator(Operator):
         return np.asarray(join @ W)
 
     def refine(self, W: FloatArray, level: int) -> FloatArray:
-        """Give cells the rows of W (C_l, k) of the coarser ones they lie in, (C, k)."""
         return W if self._groups is None else W[self._groups[:, level]]
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
-        """Φ of some rows, without sample weights."""
         return cell_features(self.cells[some], None, self._fine)
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
         from mondrian_kernel._kernels.dense import values_where_matched
 
         cells, n_new, n_trees = self.cells, Phi_new.shape[0], self.cells.shape[1]
@@ -343,7 +329,6 @@ class CellOperator(Operator):
         return K
 
     def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
-        """Columns of S^½ Φ Φᵀ S^½, not centred, (N, len(some))."""
         from mondrian_kernel._kernels.dense import matches_with
 
         cells, others = self.cells, self.cells[some]
@@ -358,7 +343,6 @@ class CellOperator(Operator):
         return K
 
     def kernel_matrix(self) -> FloatArray:
-        """Return K (N, N)."""
         from mondrian_kernel._kernels.dense import matches
 
         cells, n = self.cells, self.n_rows

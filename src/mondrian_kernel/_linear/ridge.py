@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
 from mondrian_kernel._linear.conjugate_gradients import (
     Progress,
@@ -16,17 +17,6 @@ from mondrian_kernel._linear.conjugate_gradients import (
 )
 from mondrian_kernel._linear.lanczos import Probes, krylov
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._settings import (
-    FIT_DENSE_SIZE,
-    FIT_PROBES,
-    GRADIENT_TOL,
-    KRYLOV_STEPS,
-    LOG_DET_DENSE_SIZE,
-    ONE_FIT_PROBE_TOL,
-    PANEL_NUMBERS,
-    VARIANCE_DENSE_SIZE,
-    VARIANCE_RTOL,
-)
 from mondrian_kernel._typing import FloatArray
 
 
@@ -69,7 +59,7 @@ def _squares(Phi: sparse.csr_matrix) -> FloatArray:
 
 def _panels(n: int, height: int) -> list[slice]:
     """Split n columns of a height into panels that fit into memory."""
-    step = max(1, PANEL_NUMBERS // height)
+    step = max(1, settings.PANEL_NUMBERS // height)
     return [slice(begin, begin + step) for begin in range(0, n, step)]
 
 
@@ -95,7 +85,7 @@ class PredictiveVariance:
     """
 
     def __init__(
-        self, operator: Operator, alpha: float, *, dense_size: int = VARIANCE_DENSE_SIZE
+        self, operator: Operator, alpha: float, *, dense_size: int = settings.VARIANCE_DENSE_SIZE
     ) -> None:
         self._operator, self._alpha = operator, alpha
         self._mean: FloatArray = np.zeros(int(operator.n_cells[-1]))
@@ -161,7 +151,9 @@ class PredictiveVariance:
             return self._factor.solve(cross)
         shift = np.array([self._alpha])
         blocks = [
-            krylov(self._operator, cross[:, b : b + 8], shift, VARIANCE_RTOL).solution[:, :, 0]
+            krylov(self._operator, cross[:, b : b + 8], shift, settings.VARIANCE_RTOL).solution[
+                :, :, 0
+            ]
             for b in range(0, cross.shape[1], 8)
         ]
         return np.concatenate(blocks).T
@@ -180,11 +172,11 @@ class PredictiveVariance:
         def small(now: Progress) -> bool:
             nonlocal rest
             rest = centred - now.gained
-            bound = VARIANCE_RTOL * (missing + np.maximum(rest, 0.0))
+            bound = settings.VARIANCE_RTOL * (missing + np.maximum(rest, 0.0))
             return bool(np.all(now.square / self._alpha <= bound))
 
         product = shifted(self._operator, self._alpha)
-        conjugate_gradients(product, cross, small, max_steps=KRYLOV_STEPS)
+        conjugate_gradients(product, cross, small, max_steps=settings.KRYLOV_STEPS)
         return rest
 
 
@@ -201,8 +193,8 @@ def solve(
     Y: FloatArray,
     alpha: float,
     *,
-    dense_size: int = FIT_DENSE_SIZE,
-    tol: float = GRADIENT_TOL,
+    dense_size: int = settings.FIT_DENSE_SIZE,
+    tol: float = settings.GRADIENT_TOL,
 ) -> Fit:
     r"""Minimise :math:`\sum_i s_i (y_i - b - w^\top \phi_i)^2 + \alpha \lVert w \rVert^2`.
 
@@ -217,15 +209,17 @@ def solve(
     return Fit(*weights(operator, dual, mean), dual)
 
 
-def log_det(operator: Operator, alpha: float, *, dense_size: int = LOG_DET_DENSE_SIZE) -> float:
+def log_det(
+    operator: Operator, alpha: float, *, dense_size: int = settings.LOG_DET_DENSE_SIZE
+) -> float:
     """``ln det(K + αI)`` at one level; by random vectors where min(C, N) exceeds ``dense_size``."""
     if operator.size <= dense_size:
         return Factor(operator, alpha).log_det()
-    rng, shape = np.random.default_rng(0), (operator.n_rows, FIT_PROBES)
+    rng, shape = np.random.default_rng(0), (operator.n_rows, settings.FIT_PROBES)
     signs: FloatArray = rng.choice([-1.0, 1.0], size=shape)
     shift = np.array([alpha])
-    found = krylov(operator, operator.centred(signs), shift, ONE_FIT_PROBE_TOL)
-    logs = [found.log_quadratic(k, shift)[0] for k in range(FIT_PROBES)]
+    found = krylov(operator, operator.centred(signs), shift, settings.ONE_FIT_PROBE_TOL)
+    logs = [found.log_quadratic(k, shift)[0] for k in range(settings.FIT_PROBES)]
     return float(np.mean(logs) + operator.centre * np.log(alpha))
 
 
@@ -243,7 +237,7 @@ def standard_loo_errors(
     diagonal = variance.inverse_diagonal()
     if diagonal is None:
         rng = np.random.default_rng([0, 1])
-        probes = Probes(operator, np.array([alpha]), ONE_FIT_PROBE_TOL, rng)
+        probes = Probes(operator, np.array([alpha]), settings.ONE_FIT_PROBE_TOL, rng)
         diagonal = probes.diagonal(0)[0][:, 0]
     if operator.centre:
         diagonal = diagonal - operator.mean_direction**2 / alpha

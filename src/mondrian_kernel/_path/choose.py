@@ -11,44 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.checks import default_alphas, join_copies, join_equal
 from mondrian_kernel._path.driver import Verbose, cell_budget, listener
 from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import RidgeLearner, forest_path, ridge_path
-from mondrian_kernel._settings import (
-    ALPHA_SLACK,
-    CHOICE_CELLS,
-    CHOICE_ROWS,
-    CHOICE_TOL,
-    CHOICE_TREES,
-    CHOICE_TREES_LEAST,
-    EVIDENCE_WINDOW,
-    EXACT_ROWS,
-    EXACT_TREES,
-    EXACT_WINDOW,
-    FOREST_SAMPLE_ROWS,
-    FOREST_SAMPLE_TREES,
-    HELD_OUT_SHARE,
-    LIFETIME_SLACK,
-    LOSS_SAMPLE_ROWS,
-    LOSS_SAMPLE_TARGETS,
-    LOSS_SAMPLE_TREES,
-    MODEL_BYTES,
-    MOVE_WORTH,
-    NEAR_ALPHAS,
-    PAIRS_MOST,
-    PAIRS_MOST_OF_CLASSES,
-    PILOT_TREES,
-    SAMPLE_LIFETIMES,
-    SAMPLE_ROWS,
-    SAMPLE_TREES,
-    TREES_LEAST,
-    TREES_MOST,
-    TREES_MOST_OF_CLASSES,
-    WINDOW,
-    WINDOW_MOVES,
-)
 from mondrian_kernel._trees.checks import check_budget
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._typing import FloatArray
@@ -98,100 +66,84 @@ def choose_width(
 ) -> Choice:
     """Choose for ridge regression.
 
-    A path on some of the rows, with few trees, finds the region. A short path on at most 10 000
-    rows, with more trees, decides; it moves on while its best lies at an end. Leave-one-out errors
-    decide only where they are exact. With more rows a fifth of them is held out, whether or not
-    copies of these are fitted.
+    A path on a few rows and trees finds the region. A window of lifetimes there decides, on at most
+    10 000 rows; it moves while its best lies at an end. Leave-one-out errors decide only where they
+    are exact. With more rows a fifth of them is held out, whether or not copies of these are
+    fitted.
     """
-
-    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
-        some = sample_rows(rows.shape[0], seed)
-        few = rows[some], Y[some], None if weight is None else weight[some]
-        return _RidgeSearch(*few, seed, wanted, criterion, solver).run(lifetimes, alphas)
-
-    return choose(wanted, evaluate)
+    how = rows, Y, weight, seed, wanted, criterion, solver
+    return choose(wanted, lambda lifetimes, alphas: _ridge_choice(*how, lifetimes, alphas))
 
 
-class _RidgeSearch:
-    """Paths of ridge regression on some rows: a rough one, then one that decides."""
-
-    def __init__(
-        self,
-        rows: FloatArray,
-        Y: FloatArray,
-        weight: FloatArray | None,
-        seed: int,
-        wanted: Wanted,
-        criterion: str,
-        solver: str,
-    ) -> None:
-        joined = join_copies(rows, Y, weight)
-        self.exact = joined[0].shape[0] <= EXACT_ROWS
-        if criterion == "loo" and solver != "dense" and not self.exact:
-            criterion = "holdout"
-        if criterion != "holdout":  # a row is left out with its copies
-            rows, Y, weight = joined
-        self.rows, self.Y, self.weight, self.seed = rows, Y, weight, seed
-        self.n_jobs, self.callback = wanted.n_jobs, listener(wanted.verbose)
-        self.criterion = criterion
-        by_factors = solver == "auto" and criterion != "holdout" and self.exact
-        self.solver = "dense" if by_factors else solver
-        order = np.random.default_rng(seed).permutation(rows.shape[0])
-        self.fitted, self.held_out = order, None
-        if criterion == "holdout":
-            n_out = max(1, int(HELD_OUT_SHARE * order.size))
-            self.fitted = order[n_out:] if order.size > 1 else order
-            self.held_out = rows[order[:n_out]], Y[order[:n_out]]
-        self.n_trees = wanted.n_trees(EXACT_TREES if self.exact else CHOICE_TREES)
-
-    def run(self, lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
-        """Return the path that decides."""
-        # In their own order, so that the trees are those of the model.
-        fitted = np.sort(self.fitted)
-        grid = default_alphas() if alphas is None else alphas
-        if lifetimes is not None:
-            return self.path(fitted, self.n_trees, grid, lifetimes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that its best lies at an end, say
-            few = min(self.n_trees, SAMPLE_TREES)
-            rough = self.path(self.fitted[:SAMPLE_ROWS], few, grid)
-        evidence = self.criterion.startswith("evidence")
-        bounds = EVIDENCE_WINDOW if evidence else EXACT_WINDOW if self.exact else WINDOW
-        window, n_trees = np.geomspace(*bounds), self.n_trees
-        if not self.exact:
-            last = rough.best_lifetime * window[-1]
-            cells = cells_of_trees(self.rows[fitted], last, self.seed, PILOT_TREES) / PILOT_TREES
-            n_trees = min(n_trees, max(CHOICE_TREES_LEAST, int(CHOICE_CELLS / cells)))
-        found = _settle(
-            rough,
-            lambda lifetimes, near: self.path(fitted, n_trees, near, lifetimes),
-            grid if self.exact or alphas is not None else None,
-            window,
-        )
-        return found if evidence else replace(found, slack=LIFETIME_SLACK)
+def _ridge_choice(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray | None,
+    seed: int,
+    wanted: Wanted,
+    criterion: str,
+    solver: str,
+    lifetimes: FloatArray | None,
+    alphas: FloatArray | None,
+) -> LifetimePath:
+    """Return the path that decides, at the given lifetimes and alphas where there are any."""
+    some = sample_rows(rows.shape[0], seed)
+    rows, Y, weight = rows[some], Y[some], None if weight is None else weight[some]
+    joined = join_copies(rows, Y, weight)
+    exact = joined[0].shape[0] <= settings.EXACT_ROWS
+    if criterion == "loo" and solver != "dense" and not exact:
+        criterion = "holdout"
+    if criterion != "holdout":  # a row is left out with its copies
+        rows, Y, weight = joined
+        solver = "dense" if solver == "auto" and exact else solver
+    order, held_out = np.random.default_rng(seed).permutation(rows.shape[0]), None
+    if criterion == "holdout":
+        n_out = max(1, int(settings.HELD_OUT_SHARE * order.size))
+        held_out = rows[order[:n_out]], Y[order[:n_out]]
+        order = order[n_out:] if order.size > 1 else order
 
     def path(
-        self,
         some: NDArray[np.intp],
         n_trees: int,
         alphas: FloatArray,
         lifetimes: FloatArray | None = None,
     ) -> LifetimePath:
-        """Return the path of some of the rows."""
-        weight = None if self.weight is None else self.weight[some]
-        X, Y, weight = join_copies(self.rows[some], self.Y[some], weight)
-        how = self.criterion, self.held_out, self.solver
-        learner = RidgeLearner(Y, weight, alphas, *how, CHOICE_TOL, self.seed, self.n_jobs)
+        X, targets, s = join_copies(rows[some], Y[some], None if weight is None else weight[some])
+        how = criterion, held_out, solver, settings.CHOICE_TOL, seed, wanted.n_jobs
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it is good enough to choose by
-            return ridge_path(
-                Growth(X, n_trees, self.seed, self.n_jobs),
-                learner,
-                cell_budget(X.shape, n_trees),
-                n_lifetimes=SAMPLE_LIFETIMES,
-                lifetimes=lifetimes,
-                callback=self.callback,
+            # Of the first path also that its best lies at an end. Solutions are good enough.
+            warnings.simplefilter(
+                "ignore", UserWarning if lifetimes is None else ConvergenceWarning
             )
+            return ridge_path(
+                Growth(X, n_trees, seed, wanted.n_jobs),
+                RidgeLearner(targets, s, alphas, *how),
+                cell_budget(X.shape, n_trees),
+                n_lifetimes=settings.SAMPLE_LIFETIMES,
+                lifetimes=lifetimes,
+                callback=listener(wanted.verbose),
+            )
+
+    n_trees = wanted.n_trees(settings.EXACT_TREES if exact else settings.CHOICE_TREES)
+    grid = default_alphas() if alphas is None else alphas
+    fitted = np.sort(order)  # so that the trees are those of the model
+    if lifetimes is not None:
+        return path(fitted, n_trees, grid, lifetimes)
+    evidence = criterion.startswith("evidence")
+    window = np.geomspace(*(settings.EVIDENCE_WINDOW if evidence else settings.WINDOW))
+    rough = path(order[: settings.SAMPLE_ROWS], min(n_trees, settings.SAMPLE_TREES), grid)
+    if not exact and alphas is None:  # small penalties take most of the steps of Lanczos
+        scores = rough.score[rough.best_index[0]]
+        good = np.flatnonzero(scores <= scores.min() + settings.ALPHA_SLACK * abs(scores.min()))
+        grid = grid[max(0, good[-1] - 1) :]
+    centre, least = rough.best_lifetime or 1.0, np.inf
+    for _ in range(settings.WINDOW_MOVES):
+        found = path(fitted, n_trees, grid, centre * window)
+        k, score = found.best_index[0], found.score[found.best_index]
+        if 0 < k < window.size - 1 or score > least - settings.MOVE_WORTH * abs(least):
+            break
+        centre, least = found.lifetimes[k], score
+    return found if evidence else replace(found, slack=settings.LIFETIME_SLACK)
 
 
 def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
@@ -199,35 +151,10 @@ def sample_rows(n_rows: int, seed: int) -> NDArray[np.intp]:
 
     The best lifetime and alpha depend on kernel and noise, not on the number of rows.
     """
-    if n_rows <= CHOICE_ROWS:
+    if n_rows <= settings.CHOICE_ROWS:
         return np.arange(n_rows)
-    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[:CHOICE_ROWS]
+    some: NDArray[np.intp] = np.random.default_rng(seed).permutation(n_rows)[: settings.CHOICE_ROWS]
     return np.sort(some)
-
-
-def _settle(
-    rough: LifetimePath,
-    look: Callable[[FloatArray, FloatArray], LifetimePath],
-    alphas: FloatArray | None,
-    window: FloatArray,
-) -> LifetimePath:
-    """Evaluate a window around the best of a rough path; move it while its best is at an end.
-
-    ``look`` returns the path at given lifetimes and alphas. ``alphas`` are the alphas of every
-    window; None: those near the best so far. It moves again only after a move that was worth it.
-    """
-    k, a = rough.best_index
-    good = rough.score[k] <= rough.score[k, a] + ALPHA_SLACK * abs(rough.score[k, a])
-    centre, penalty, least = rough.lifetimes[k], rough.alphas[good][-1], np.inf
-    for _ in range(WINDOW_MOVES):
-        near = penalty * np.logspace(*NEAR_ALPHAS) if alphas is None else alphas
-        found = look((centre or 1.0) * window, near)
-        k, a = found.best_index
-        inside = 0 < k < found.lifetimes.size - 1 and (alphas is not None or 0 < a < near.size - 1)
-        if inside or found.score[k, a] > least - MOVE_WORTH * abs(least):
-            break
-        centre, penalty, least = found.lifetimes[k], found.alphas[a], found.score[k, a]
-    return found
 
 
 def choose_loss_width(
@@ -247,8 +174,10 @@ def choose_loss_width(
             labels,
             n_classes,
             loss,
-            n_estimators=wanted.n_trees(LOSS_SAMPLE_TREES),
-            max_rows=int(np.clip(LOSS_SAMPLE_TARGETS // n_classes, *LOSS_SAMPLE_ROWS)),
+            n_estimators=wanted.n_trees(settings.LOSS_SAMPLE_TREES),
+            max_rows=int(
+                np.clip(settings.LOSS_SAMPLE_TARGETS // n_classes, *settings.LOSS_SAMPLE_ROWS)
+            ),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=sample_weight,
@@ -272,11 +201,11 @@ def choose_forest_width(
 
     def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
         first, weight = join_equal(rows, Y, sample_weight)
-        some = np.random.default_rng(seed).permutation(first.size)[:FOREST_SAMPLE_ROWS]
+        some = np.random.default_rng(seed).permutation(first.size)[: settings.FOREST_SAMPLE_ROWS]
         return forest_path(
             rows[first[some]],
             Y[first[some]],
-            n_estimators=wanted.n_trees(FOREST_SAMPLE_TREES),
+            n_estimators=wanted.n_trees(settings.FOREST_SAMPLE_TREES),
             lifetimes=lifetimes,
             alphas=alphas,
             sample_weight=weight[some],
@@ -303,20 +232,22 @@ def enough_trees(
     """
     if isinstance(n_estimators, str):
         n_rows, n_dims = shape
-        most, pairs = TREES_MOST, PAIRS_MOST / n_rows
+        most, pairs = settings.TREES_MOST, settings.PAIRS_MOST / n_rows
         if n_classes:
-            most = TREES_MOST_OF_CLASSES
-            pairs = PAIRS_MOST_OF_CLASSES / (n_rows * (n_classes if n_classes > 2 else 1))
-        cells = cells_of_a_few(PILOT_TREES) / PILOT_TREES
-        bounds = [pairs, MODEL_BYTES / (2 * cells * (16 * n_dims + 44))]
+            most = settings.TREES_MOST_OF_CLASSES
+            pairs = settings.PAIRS_MOST_OF_CLASSES / (n_rows * (n_classes if n_classes > 2 else 1))
+        cells = cells_of_a_few(settings.PILOT_TREES) / settings.PILOT_TREES
+        bounds = [pairs, settings.MODEL_BYTES / (2 * cells * (16 * n_dims + 44))]
         if max_cells is not None:
             bounds.append(max_cells / cells)
-        n_estimators = int(np.clip(min(bounds), TREES_LEAST, most))
+        n_estimators = int(np.clip(min(bounds), settings.TREES_LEAST, most))
     check_budget(max_cells, n_estimators)
     return n_estimators
 
 
-def cells_of_trees(rows: FloatArray, lifetime: float, seed: int, n_trees: int = PILOT_TREES) -> int:
+def cells_of_trees(
+    rows: FloatArray, lifetime: float, seed: int, n_trees: int = settings.PILOT_TREES
+) -> int:
     """Return the number of cells of a few trees at a lifetime."""
     growth = Growth(rows, n_trees, seed, 1)
     growth.advance_within(lifetime, n_trees * rows.shape[0])

@@ -13,17 +13,11 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, PredictiveVariance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
-from mondrian_kernel._settings import (
-    MEAN_NODES,
-    MEAN_PARTS,
-    MIXTURE_BYTES,
-    NEGLIGIBLE_WEIGHT,
-    UNLIKELY_WEIGHT,
-)
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -121,7 +115,7 @@ def components(
     if not isinstance(rows, RidgeRows):
         raise ValueError("This path holds no ridge models.")
     operators = [rows.operator(t) for t in lifetimes.tolist()]
-    keep = 8 * sum(operator.size**2 for operator in operators) <= MIXTURE_BYTES
+    keep = 8 * sum(operator.size**2 for operator in operators) <= settings.MIXTURE_BYTES
     parts = []
     for lifetime, operator in zip(lifetimes.tolist(), operators, strict=True):
         fit = rows.fit(operator, alpha)
@@ -180,7 +174,7 @@ class LifetimePosterior:
         lowest, highest = self.prior.support() if hasattr(self.prior, "support") else (0.0, np.inf)
         edges = np.clip(self.edges, lowest, highest)
         a, b = edges[held, None], edges[held + 1, None]
-        x, w = _gauss_legendre(MEAN_NODES, max(1, MEAN_PARTS // held.size))
+        x, w = _gauss_legendre(settings.MEAN_NODES, max(1, settings.MEAN_PARTS // held.size))
         # By parts: the mean over [a, b] is b minus the integral of the distribution function.
         means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
@@ -256,7 +250,7 @@ class LifetimePosterior:
 
     @cached_property
     def _mixture(self) -> WidthMixture:
-        lifetimes, weights = self._likely(NEGLIGIBLE_WEIGHT)
+        lifetimes, weights = self._likely(settings.NEGLIGIBLE_WEIGHT)
         profiled = self.evidence == "evidence"
         return WidthMixture(
             weights, components(self.path, lifetimes, self.alpha, profiled=profiled)
@@ -360,7 +354,7 @@ def width_posterior(path: LifetimePath) -> LifetimePosterior:
 
 def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
     """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
-    return width_posterior(path)._likely(UNLIKELY_WEIGHT)
+    return width_posterior(path)._likely(settings.UNLIKELY_WEIGHT)
 
 
 def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:

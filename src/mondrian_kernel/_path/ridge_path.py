@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import (
     Scores,
     centred_targets,
@@ -21,15 +22,6 @@ from mondrian_kernel._linear.levels import cells_above
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._path.driver import Callback, Grown, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
-from mondrian_kernel._settings import (
-    CHOICE_PATH_CELLS,
-    EVIDENCE_MARGIN,
-    FOREST_ALPHAS,
-    FOREST_PATIENCE,
-    HELD_OUT_ENTRIES,
-    PATH_DENSE_COST,
-    PATH_PATIENCE,
-)
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, features_through
 from mondrian_kernel._trees.trees import Trees
@@ -54,8 +46,10 @@ def ridge_path(
     learner belong to the rows of ``grown``; they are kept, not copied.
     """
     alphas, criterion, n_jobs = learner.alphas, learner.criterion, learner.n_jobs
-    margin = EVIDENCE_MARGIN if criterion.startswith("evidence") else None
-    plan = Plan(n_lifetimes, budget, PATH_PATIENCE, margin, max_lifetime, lifetimes, warns=True)
+    margin = settings.EVIDENCE_MARGIN if criterion.startswith("evidence") else None
+    plan = Plan(
+        n_lifetimes, budget, settings.PATH_PATIENCE, margin, max_lifetime, lifetimes, warns=True
+    )
     path, trees, leaf = follow(grown, learner, plan, alphas, criterion, callback)
     end = MondrianFeatures.from_trees(
         trees, trees.lifetime, n_jobs=n_jobs, seed=learner.seed, names_of=names_of
@@ -122,7 +116,7 @@ class RidgeLearner:
         if solver == "auto":
             # An exact score is worth more time than one estimated with random vectors.
             work = operator.cells.size, operator.total_weight
-            limit = PATH_DENSE_COST if by_probes else lanczos_cost(*work, self.alphas)
+            limit = settings.PATH_DENSE_COST if by_probes else lanczos_cost(*work, self.alphas)
             cost = dense_cost(operator.n_rows, int(operator.n_cells[-1]))
             solver = "dense" if cost <= limit else "lanczos"
         if solver == "dense":
@@ -140,7 +134,7 @@ def held_out_errors(
     Y: FloatArray,
     n_jobs: int | None,
     *,
-    at_once: int = HELD_OUT_ENTRIES,
+    at_once: int = settings.HELD_OUT_ENTRIES,
 ) -> list[FloatArray]:
     """Mean squared errors (A,) at each lifetime, from one walk down the trees.
 
@@ -192,14 +186,18 @@ def forest_path(
     >>> bool(path.score.min() < 0.2 * np.var(np.sin(6 * rows[:, 0])))
     True
     """
-    grid = np.logspace(*FOREST_ALPHAS) if alphas is None else np.unique(np.asarray(alphas, float))
+    grid = (
+        np.logspace(*settings.FOREST_ALPHAS)
+        if alphas is None
+        else np.unique(np.asarray(alphas, float))
+    )
     wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     budget = rows.shape[0] * n_estimators
     if wanted is None:
-        budget = min(budget, max(2 * n_estimators, CHOICE_PATH_CELLS))
+        budget = min(budget, max(2 * n_estimators, settings.CHOICE_PATH_CELLS))
     learner = ForestLearner(Y, s, grid, fit_intercept)
-    plan = Plan(n_lifetimes, budget, FOREST_PATIENCE, lifetimes=wanted)
+    plan = Plan(n_lifetimes, budget, settings.FOREST_PATIENCE, lifetimes=wanted)
     growth = Growth(rows, n_estimators, seed, n_jobs)
     return follow(growth, learner, plan, grid, "loo", callback)[0]
 

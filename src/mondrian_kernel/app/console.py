@@ -24,20 +24,9 @@ _ASCII = str.maketrans({"²": "2", "·": "*", "×": "x", "–": "-"})
 class Console:
     """Print results as words or as JSON, and everything else to the standard error.
 
-    Parameters
-    ----------
-    as_json : bool
-        Whether results are one JSON object instead of words.
-    quiet : bool
-        Whether to leave out words, notes and progress. JSON that was asked for is still printed.
-
-    Attributes
-    ----------
-    progress : Progress
-        The progress bar.
-    saved : str or None
-        The file that the command has saved. If printing fails after that, the command has still
-        succeeded.
+    Results are one JSON object if ``as_json``. ``quiet`` leaves out words, notes and progress, but
+    not JSON. ``saved`` is the file that the command has saved: if printing fails after that, the
+    command has still succeeded.
     """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:

@@ -22,18 +22,7 @@ _DATA = "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str or None, default=None
-        The arguments after the name of the program; None reads them from the system.
-
-    Returns
-    -------
-    code : int
-        0 for success, 1 for failure. Wrong arguments exit with 2.
-    """
+    """Run the command line; return 0 for success and 1 for failure. Wrong arguments exit with 2."""
     args = make_parser().parse_args(argv)
     console = Console(as_json=args.json, quiet=args.quiet)
     try:

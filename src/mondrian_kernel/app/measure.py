@@ -15,16 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._columns import read_columns
-from mondrian_kernel._settings import (
-    COLUMNS_LISTED,
-    COVERAGE,
-    COVERAGE_LEVELS,
-    IMPORTANCE_SHUFFLES,
-    PREDICT_BLOCK_ROWS,
-    SHUFFLE_ROWS,
-    SHUFFLES,
-)
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
 from mondrian_kernel.on_disk import TableParts
@@ -127,7 +119,7 @@ class Measured:
     def intervals(self) -> FloatArray:
         """Intervals of the test rows at all coverages, (n_coverages, n, 2)."""
         by_row = predict_blocks(
-            lambda X: self.estimator.predict_interval(X, COVERAGE_LEVELS).swapaxes(0, 1),
+            lambda X: self.estimator.predict_interval(X, settings.COVERAGE_LEVELS).swapaxes(0, 1),
             self.X_test,
         )
         return by_row.swapaxes(0, 1)
@@ -140,7 +132,7 @@ class Measured:
             error, plain = _rmse(y, self.predicted), _rmse(y, y_train.mean())
             # One row may lie right at the mean: then R² is not defined.
             r2 = 1.0 - (error / plain) ** 2 if plain > 0 else float("nan")
-            ends = self.intervals[COVERAGE_LEVELS.index(COVERAGE)]
+            ends = self.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
             return {
                 "rows": y.size,
                 "rmse": error,
@@ -185,19 +177,19 @@ class Measured:
     def _shuffled(self) -> Importance:
         """Shuffle each column among some test rows, all numbers that it is encoded as together."""
         n_columns, rng = len(self.names), np.random.default_rng(0)
-        some = rng.permutation(self.y_test.size)[:SHUFFLE_ROWS]
+        some = rng.permutation(self.y_test.size)[: settings.SHUFFLE_ROWS]
         X, y = self.X_test[some], self.y_test[some]
-        error, growth = self._error(X, y), np.empty((n_columns, SHUFFLES))
+        error, growth = self._error(X, y), np.empty((n_columns, settings.SHUFFLES))
         for d in range(n_columns):
             own = self.column_of == d
-            for k in range(SHUFFLES):
+            for k in range(settings.SHUFFLES):
                 shuffled = X.copy()
                 shuffled[:, own] = X[rng.permutation(y.size)][:, own]
                 growth[d, k] = self._error(shuffled, y) - error
         measure = _FALL if self.is_regression else "growth of the share of wrong classes"
         if self.probability is not None and not self.is_regression:
             measure = _GROWTH
-        found = growth.mean(axis=1), growth.std(axis=1), SHUFFLES
+        found = growth.mean(axis=1), growth.std(axis=1), settings.SHUFFLES
         return Importance(*found, measure, f"{y.size} test rows")
 
     def _error(self, X: FloatArray, y: NDArray[Any]) -> float:
@@ -216,7 +208,7 @@ def fitted_importance(estimator: Any) -> Importance | None:
         return None
     measure = _GROWTH if hasattr(estimator, "classes_") else _FALL
     found = estimator.feature_importances_, estimator.feature_importances_std_
-    return Importance(*found, IMPORTANCE_SHUFFLES, measure, "rows held out in the fit")
+    return Importance(*found, settings.IMPORTANCE_SHUFFLES, measure, "rows held out in the fit")
 
 
 def importance_values(importance: Importance | None, names: Sequence[str]) -> dict[str, Any]:
@@ -237,7 +229,7 @@ def importance_words(found: dict[str, Any]) -> list[str]:
     if "importance" not in found:
         return []
     deviation = found["importance_deviation"]
-    most = list(found["importance"].items())[:COLUMNS_LISTED]
+    most = list(found["importance"].items())[: settings.COLUMNS_LISTED]
     columns = [(name, f"{mean:.3f} ± {deviation[name]:.3f}") for name, mean in most]
     return [f"  importance: {found['importance_measure']}\n{two_columns(columns, '    ')}"]
 
@@ -249,10 +241,10 @@ def predict_blocks(
 ) -> NDArray[Any]:
     """Predict some thousand rows at a time, so that memory is bounded."""
     blocks = []
-    for begin in range(0, len(X), PREDICT_BLOCK_ROWS):
-        blocks.append(predict(X[begin : begin + PREDICT_BLOCK_ROWS]))
+    for begin in range(0, len(X), settings.PREDICT_BLOCK_ROWS):
+        blocks.append(predict(X[begin : begin + settings.PREDICT_BLOCK_ROWS]))
         if callback is not None:
-            callback(min(begin + PREDICT_BLOCK_ROWS, len(X)), len(X))
+            callback(min(begin + settings.PREDICT_BLOCK_ROWS, len(X)), len(X))
     return np.concatenate(blocks)
 
 

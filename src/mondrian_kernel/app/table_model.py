@@ -24,18 +24,9 @@ from mondrian_kernel.regressor import MondrianKernelRegressor
 class TableModel:
     """A fitted model of a table, as :func:`~mondrian_kernel.save` keeps it.
 
-    Attributes
-    ----------
-    target : str
-        Name of the column that is predicted.
-    task : {"regression", "classification"}
-        Task.
-    estimator : MondrianKernelRegressor or MondrianKernelClassifier
-        Fitted on the columns as :meth:`frame` returns them.
-    n_rows : int
-        Number of rows learnt.
-    held_out : dict
-        Scores on rows held out; empty if there were none.
+    ``target`` is the column that is predicted, ``task`` "regression" or "classification". The
+    ``estimator`` was fitted to ``n_rows`` rows of the columns that :meth:`frame` returns.
+    ``held_out`` are scores on rows held out; empty if there were none.
     """
 
     target: str

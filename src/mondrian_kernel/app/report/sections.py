@@ -9,17 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import (
-    COLUMNS_DRAWN,
-    COLUMNS_SHOWN,
-    DEPENDENCE_POINTS,
-    DEPENDENCE_RANGE,
-    DEPENDENCE_ROWS,
-    SURFACE_POINTS,
-    SURFACE_SIDE,
-    WORST_COLUMNS,
-    WORST_ROWS,
-)
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.report.page import (
@@ -74,9 +64,9 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
         f"mean and standard deviation of {n_shuffles} shuffles. {share} clear difference. Columns "
         "with the same information share their effect."
     )
-    if len(names) > COLUMNS_SHOWN:
-        caption += f" The first {COLUMNS_SHOWN} of {len(names)} columns are drawn."
-    shown = order[:COLUMNS_SHOWN]
+    if len(names) > settings.COLUMNS_SHOWN:
+        caption += f" The first {settings.COLUMNS_SHOWN} of {len(names)} columns are drawn."
+    shown = order[: settings.COLUMNS_SHOWN]
     place = np.arange(shown.size)
     low, high = (mean - deviation)[shown], (mean + deviation)[shown]
     spec = chart(
@@ -88,7 +78,7 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
     head = ["column", measure, "standard deviation"]
     cells = [[names[d], number(mean[d]), number(deviation[d])] for d in order]
     figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, cells))
-    effects = [_effect(measured, d, curves) for d in clear[:COLUMNS_DRAWN]]
+    effects = [_effect(measured, d, curves) for d in clear[: settings.COLUMNS_DRAWN]]
     every = [value for effect in effects for value in effect.means.ravel()]
     drawn = [_dependence(effect, curves, [min(every), max(every)]) for effect in effects]
     return sentence, Section("Which columns matter", [figure, *drawn])
@@ -115,17 +105,17 @@ def _effect(measured: Measured, column: int, curves: Curves) -> Effect:
     """
     X, own = measured.X_test, measured.column_of == column
     words, labels = measured.words(column), None
-    base = X[np.random.default_rng(0).permutation(X.shape[0])[:DEPENDENCE_ROWS]]
+    base = X[np.random.default_rng(0).permutation(X.shape[0])[: settings.DEPENDENCE_ROWS]]
     if measured.categories[column] is not None:
         texts = np.array([_word(word) for word in words])
         found, counts = np.unique(texts, return_counts=True)
-        found = np.sort(found[np.argsort(-counts, kind="stable")[:DEPENDENCE_POINTS]])
+        found = np.sort(found[np.argsort(-counts, kind="stable")[: settings.DEPENDENCE_POINTS]])
         rows = [int(np.flatnonzero(texts == word)[0]) for word in found]
         labels, x = [str(word) for word in found], np.arange(float(found.size))
     else:
         known = np.flatnonzero(words != None)  # noqa: E711 - by element
         known = known[np.argsort(X[known][:, own][:, 0], kind="stable")]
-        shares = np.linspace(*DEPENDENCE_RANGE, DEPENDENCE_POINTS)
+        shares = np.linspace(*settings.DEPENDENCE_RANGE, settings.DEPENDENCE_POINTS)
         place = (shares * (known.size - 1)).round().astype(int)
         rows = _first_of_each(known[place], X[:, own][:, 0])
         x = X[rows][:, own][:, 0]
@@ -151,7 +141,7 @@ def _dependence(effect: Effect, curves: Curves, ends: list[float]) -> Figure:
         dots = [layer("points", c, n, x=values, y=x, size=4.5) for values, c, n in many]
         spec = chart(predicted, {"label": "", "labels": labels}, *dots)
     else:
-        low, high = DEPENDENCE_RANGE
+        low, high = settings.DEPENDENCE_RANGE
         caption += f" Dots are quantiles of the column, from {percent(low)} to {percent(high)}."
         lines = [layer("line", c, n, x=x, y=values) for values, c, n in many]
         dots = [layer("points", c, x=x, y=values, size=2.8) for values, c, _ in many]
@@ -172,12 +162,12 @@ def worst_section(
     measured: Measured, badness: FloatArray, shown: dict[str, NDArray[Any]]
 ) -> Section:
     """Return the test rows with the largest ``badness``: what is shown, and their main columns."""
-    worst = np.argsort(-badness, kind="stable")[:WORST_ROWS]
-    main = np.argsort(-measured.importance.mean, kind="stable")[:WORST_COLUMNS].tolist()
+    worst = np.argsort(-badness, kind="stable")[: settings.WORST_ROWS]
+    main = np.argsort(-measured.importance.mean, kind="stable")[: settings.WORST_COLUMNS].tolist()
     values = [measured.rows, *shown.values(), *(measured.words(d) for d in main)]
     caption = f"The {worst.size} of {badness.size} test rows that the model predicts worst"
-    if len(measured.names) > WORST_COLUMNS:
-        caption += f", with their {WORST_COLUMNS} most important columns"
+    if len(measured.names) > settings.WORST_COLUMNS:
+        caption += f", with their {settings.WORST_COLUMNS} most important columns"
     table = Table(
         ["row", *shown, *(measured.names[d] for d in main)],
         [[_word(column[i]) for column in values] for i in worst],
@@ -209,7 +199,7 @@ def plane_sections(
     leaf = np.isinf(partition.time)
     low, high = X.min(axis=0), X.max(axis=0)
     axes = [{"label": names[d], "domain": plain([low[d], high[d]])} for d in (0, 1)]
-    rows = X[np.random.default_rng(0).permutation(X.shape[0])[:SURFACE_POINTS]]
+    rows = X[np.random.default_rng(0).permutation(X.shape[0])[: settings.SURFACE_POINTS]]
     cells = layer("cells", "ink", lower=partition.lower[leaf], upper=partition.upper[leaf])
     points = layer("points", "ink", x=rows[:, 0], y=rows[:, 1], size=1.2)
     cells_figure = Figure(
@@ -220,9 +210,9 @@ def plane_sections(
         f"{X.shape[0]} fitted rows. Cuts in the empty space between them are not drawn.",
         chart(*axes, cells, points),
     )
-    side = [np.linspace(low[d], high[d], SURFACE_SIDE) for d in (0, 1)]
+    side = [np.linspace(low[d], high[d], settings.SURFACE_SIDE) for d in (0, 1)]
     values = surface(np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2))
-    image: dict[str, Any] = {"type": "image", "side": SURFACE_SIDE}
+    image: dict[str, Any] = {"type": "image", "side": settings.SURFACE_SIDE}
     if classes is None:
         least, most = float(values.min()), float(values.max())
         values = np.round(255 * (values - least) / ((most - least) or 1.0))

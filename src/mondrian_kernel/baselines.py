@@ -1,26 +1,174 @@
-"""Random binning features of the Laplace kernel."""
+"""Rivals of the Mondrian features: Fourier features and random binning of the Laplace kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._trees.checks import all_or_nothing
+from mondrian_kernel._trees.checks import all_or_nothing, check_rows
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.baselines.fourier import LaplaceFeatures, Seed
 
+__all__ = ["LaplaceFourierFeatures", "RandomBinningFeatures"]
+
+Seed = int | np.random.RandomState | None
 Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _INT32_MAX = int(np.iinfo(np.int32).max)
-_INT64_MAX = int(np.iinfo(np.int64).max)
 _EXACT_INTEGERS = 2**53  # up to here every integer is a float64, so a bin index is exact
+
+
+class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Checks of parameters and rows that random features of the Laplace kernel share."""
+
+    lifetime: float
+    random_state: Seed
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def _training_rows(self, X: ArrayLike) -> tuple[FloatArray, np.random.RandomState]:
+        """Validate the rows given to ``fit``, and return a generator with them."""
+        return check_rows(self, X, reset=True), check_random_state(self.random_state)
+
+    def _new_rows(self, X: ArrayLike) -> FloatArray:
+        """Validate the rows given to ``transform``."""
+        check_is_fitted(self)
+        return check_rows(self, X)
+
+
+class LaplaceFourierFeatures(LaplaceFeatures):
+    r"""Random Fourier features of the Laplace kernel.
+
+    .. math::
+
+        \phi(x) = \sqrt{2 / C} \, [\cos(\omega_1^T x), \ldots, \cos(\omega_{C/2}^T x),
+                                   \sin(\omega_1^T x), \ldots, \sin(\omega_{C/2}^T x)],
+        \qquad \omega_{id} \sim \text{Cauchy}(0, \lambda) \text{ independent}
+
+    The Cauchy distribution is the Fourier transform of the Laplace kernel in each column. So
+    :math:`E[\phi(x)^T \phi(x')] = \exp(-\lambda \|x - x'\|_1)` for any number of columns. A cosine
+    and a sine of the same frequency make :math:`\|\phi(x)\| = 1` exactly [1]_.
+
+    Parameters
+    ----------
+    lifetime : float, default=1.0
+        Inverse kernel width λ ≥ 0, the ``gamma`` of scikit-learn's ``laplacian_kernel``.
+    n_components : int, default=100
+        Number of features C: a cosine and a sine for each of C/2 frequencies. If C is odd, the last
+        feature is a cosine with a random shift, and :math:`\|\phi(x)\|` is 1 only on average.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies; an int gives the same features at every fit.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape ((n_components + 1) // 2, n_features_in_)
+        The frequencies ω.
+    shift_ : float
+        Shift of the last cosine if ``n_components`` is odd.
+    n_features_in_ : int
+        Number of columns of ``X`` in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if ``X`` has names that are all strings.
+
+    See Also
+    --------
+    RandomBinningFeatures : Sparse features of the same kernel, from random grids.
+    sklearn.kernel_approximation.RBFSampler : The same idea for the Gaussian kernel.
+
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from mondrian_kernel import LaplaceFourierFeatures
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [1.0, 0.5]])
+    >>> fourier = LaplaceFourierFeatures(lifetime=2.0, n_components=20000, random_state=0)
+    >>> Phi = fourier.fit_transform(X)
+    >>> Phi.shape
+    (3, 20000)
+    >>> bool(np.allclose(Phi @ Phi.T, laplacian_kernel(X, gamma=2.0), atol=0.03))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LaplaceFeatures._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self, lifetime: float = 1.0, n_components: int = 100, *, random_state: Seed = None
+    ) -> None:
+        self.lifetime = lifetime
+        self.n_components = n_components
+        self.random_state = random_state
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw the frequencies. Only the number of columns of ``X`` is used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        LaplaceFourierFeatures
+            The fitted transformer.
+        """
+        rows, rng = self._training_rows(X)
+        draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
+        with np.errstate(over="ignore"):
+            self.frequencies_: FloatArray = self.lifetime * draws
+        self.shift_ = float(rng.uniform(0.0, 2.0 * np.pi))
+        self._n_features_out = self.n_components
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Map rows to their features φ(x).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, from ``fit`` or new.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            All cosines, then all sines, then the shifted cosine, times √(2/C). The features of a
+            row do not depend on the other rows.
+        """
+        rows = self._new_rows(X)
+        # A BLAS product would round a row differently in batches of different size, and with a
+        # large Cauchy frequency the cosine would differ. The cosines take longer anyway.
+        with np.errstate(over="ignore", invalid="ignore"):
+            phases = np.einsum("nd,kd->nk", rows, self.frequencies_)
+        if not np.isfinite(phases).all():
+            raise ValueError(
+                f"X is so large at lifetime={self.lifetime} that the products of rows and "
+                "frequencies overflow: scale X or lower the lifetime."
+            )
+        n_pairs = self._n_features_out // 2
+        Phi = np.empty((len(rows), self._n_features_out))
+        np.cos(phases[:, :n_pairs], out=Phi[:, :n_pairs])
+        np.sin(phases[:, :n_pairs], out=Phi[:, n_pairs : 2 * n_pairs])
+        np.cos(phases[:, n_pairs:] + self.shift_, out=Phi[:, 2 * n_pairs :])
+        Phi *= np.sqrt(2.0 / self._n_features_out)
+        return Phi
 
 
 class RandomBinningFeatures(LaplaceFeatures):
@@ -152,17 +300,14 @@ class RandomBinningFeatures(LaplaceFeatures):
         self.origin_: FloatArray = rows.min(axis=0)
         self.n_bins_ = self._count_bins(rows)
 
-        tables: list[Ints] = []
-        cells = np.empty((self.n_grids, len(rows)), dtype=np.int32)
-        n_cells = []
+        self._factors = 2 * rng.randint(2**63, size=shape[1], dtype=np.uint64) + 1
+        cells, tables = np.empty((self.n_grids, len(rows)), np.int32), []
         offsets = self._offsets(rows)
         for grid in range(self.n_grids):
-            bins, _ = self._bins(offsets, grid)
-            cells[grid] = _number_cells(bins, self.n_bins_[grid], _tabulate(tables))
-            n_cells.append(len(tables[-1]))
-        self.column_indptr_: Ints = np.cumsum([0, *n_cells], dtype=np.int64)
-        self._codes: Ints = np.concatenate(tables)
-        self._codes_indptr: Ints = np.cumsum([0, *map(len, tables)], dtype=np.int64)
+            table, cells[grid] = np.unique(self._codes_of(offsets, grid)[0], return_inverse=True)
+            tables.append(table)
+        self._codes = np.concatenate(tables)
+        self.column_indptr_: Ints = np.cumsum([0, *map(len, tables)], dtype=np.int64)
         self._n_features_out = int(self.column_indptr_[-1])
         _check_int32(self._n_features_out, "features", "use fewer grids or a smaller lifetime")
         cells += self.column_indptr_[:-1, None].astype(np.int32)
@@ -184,13 +329,13 @@ class RandomBinningFeatures(LaplaceFeatures):
         """
         rows = self._new_rows(X)
         self._check_entries(len(rows))
-        tables = iter(np.split(self._codes, self._codes_indptr[1:-1]))
         columns = np.empty((len(self.shifts_), len(rows)), dtype=np.int32)
         offsets = self._offsets(rows)
         for grid, column in enumerate(columns):
-            bins, known = self._bins(offsets, grid)
-            cells = _number_cells(bins, self.n_bins_[grid], _look_up(tables, known))
-            column[:] = np.where(known, self.column_indptr_[grid] + cells, -1)
+            first, end = self.column_indptr_[grid : grid + 2]
+            codes, inside = self._codes_of(offsets, grid)
+            place = np.minimum(first + np.searchsorted(self._codes[first:end], codes), end - 1)
+            column[:] = np.where(inside & (self._codes[place] == codes), place, -1)
         return self._csr(columns)
 
     def _csr(self, columns: IntArray) -> sp.csr_matrix[np.float64]:
@@ -216,72 +361,33 @@ class RandomBinningFeatures(LaplaceFeatures):
         with np.errstate(over="ignore", invalid="ignore"):
             extent = rows.max(axis=0) - self.origin_
             n_bins = np.floor(extent * self.inverse_widths_ + self.shifts_) + 1
-        # A cell number times the number of bins must be an exact int64.
-        limit = min(_EXACT_INTEGERS, _INT64_MAX // len(rows))
-        too_many = ~(n_bins <= limit)
+        too_many = ~(n_bins <= _EXACT_INTEGERS)
         if too_many.any():
             column = int(np.flatnonzero(too_many.any(axis=0))[0])
             raise ValueError(
                 f"At lifetime={self.lifetime} the range of column {column} of X, "
-                f"{extent[column]:g}, is cut into more than {limit} bins, more than can be "
-                "numbered exactly: scale X or lower the lifetime."
+                f"{extent[column]:g}, is cut into more bins than can be numbered exactly: scale X "
+                "or lower the lifetime."
             )
         counts: Ints = n_bins.astype(np.int64)
         return counts
 
-    def _bins(self, offsets: FloatArray, grid: int) -> tuple[Ints, Bools]:
-        """Return b(x), (D, N), and which rows lie within the training range in all columns."""
+    def _codes_of(
+        self, offsets: FloatArray, grid: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return a number for the cell of each row, and which rows lie in the training range.
+
+        It is the sum of the bin indices times random odd factors, modulo 2⁶⁴. Two cells of a
+        million have the same number with a probability below 1e-6.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             bins = offsets * self.inverse_widths_[grid, :, None]
             bins += self.shifts_[grid, :, None]
         np.floor(bins, out=bins)
         inside = (bins >= 0) & (bins < self.n_bins_[grid, :, None])
-        known: Bools = np.logical_and.reduce(inside, axis=0)
-        return np.where(inside, bins, 0.0).astype(np.int64), known
-
-
-_Renumber = Callable[[Ints], tuple[Ints, int]]
-"""Turns the codes of rows into numbers below a count, and returns both."""
-
-
-def _number_cells(bins: Ints, n_bins: Ints, renumber: _Renumber) -> Ints:
-    """Turn the D bin indices of each row into one integer, the number of its cell in a grid.
-
-    The indices are the digits of a number with bases `n_bins`, so no two cells share a number.
-    `renumber` makes the numbers dense at the end, and earlier if the next digit would not fit in
-    64 bits.
-    """
-    codes = np.zeros(1, dtype=np.int64)
-    count = 1
-    for digits, base in zip(bins, n_bins.tolist(), strict=True):
-        if count * base > _INT64_MAX:
-            codes, count = renumber(codes)
-        codes = codes * base + digits
-        count *= base
-    return renumber(codes)[0]
-
-
-def _tabulate(tables: list[Ints]) -> _Renumber:
-    """Return a `renumber` that sorts the codes into a new table, appended to ``tables``."""
-
-    def renumber(codes: Ints) -> tuple[Ints, int]:
-        table, cells = np.unique(codes, return_inverse=True)
-        tables.append(table)
-        return cells.astype(np.int64, copy=False), len(table)
-
-    return renumber
-
-
-def _look_up(tables: Iterator[Ints], known: Bools) -> _Renumber:
-    """Return a `renumber` that looks codes up in the next table, and clears `known` if missing."""
-
-    def renumber(codes: Ints) -> tuple[Ints, int]:
-        table = next(tables)
-        cells = np.minimum(np.searchsorted(table, codes), len(table) - 1)
-        np.logical_and(known, table[cells] == codes, out=known)
-        return cells.astype(np.int64, copy=False), len(table)
-
-    return renumber
+        digits = np.where(inside, bins, 0.0).astype(np.uint64)
+        codes: NDArray[np.uint64] = self._factors @ digits
+        return codes, np.logical_and.reduce(inside, axis=0)
 
 
 def _check_int32(count: int, what: str, remedy: str) -> None:

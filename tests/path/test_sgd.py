@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from linear.sparse_problem import LOSSES, features, minimise, targets
 from mondrian_kernel._kernels.descent import sgd_pass
 from mondrian_kernel._linear.losses import slope
-from mondrian_kernel._linear.sgd import SgdState, inherit
+from mondrian_kernel._path.sgd_path import SgdState
 from oracles import objective
 
 CODES = {"squared": 0, "log_loss": 1, "softmax": 2, "hinge": 3}
@@ -101,7 +101,7 @@ def test_inheriting_keeps_every_score_exactly(loss):
     state.inherit(parent_of)
     assert_array_equal(state.scores(fine), before)
     assert_array_equal(state.W, W[parent_of])
-    assert_array_equal(state.W_mean, inherit(W_mean, parent_of))
+    assert_array_equal(state.W_mean, W_mean[parent_of])
     assert state.n_cells == len(parent_of)
 
 
