@@ -11,6 +11,7 @@ import pytest
 
 from mondrian_kernel import MondrianKernelRegressor, TableEncoder, on_disk, open_table
 from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._model.columns import Columns, column_scale
 
 RNG = np.random.default_rng(0)
 
@@ -30,7 +31,7 @@ def saved(X, folder, name="X"):
 
 def table(n_rows=300):
     frame = pd.DataFrame(RNG.normal(size=(n_rows, 2)), columns=["a", "b"])
-    frame["a"] = frame["a"].where(frame["b"] < 1.0)
+    frame["a"] = frame["a"].where((frame["b"] < 1.0) | (frame.index > 100))  # gaps at first alone
     frame["kind"] = RNG.choice(["u", "v", None], n_rows)
     frame["is"] = RNG.choice([True, False], n_rows)
     frame["many"] = RNG.integers(0, 60, n_rows).astype(str)
@@ -78,6 +79,16 @@ def test_no_step_before_the_compact_form_copies_the_rows(tmp_path, monkeypatch):
     assert on_disk.is_on_disk(rows)
     assert before < X.nbytes / 4
     assert after < before + compact.nbytes
+
+
+def test_scales_and_columns_do_not_depend_on_blocks(monkeypatch):
+    X = RNG.normal(size=(300, 3))
+    scale = column_scale("std", X, None)
+    np.testing.assert_allclose(scale, X.std(axis=0), rtol=2.0**-32)  # the bits that are kept
+    columns = replace(Columns.scaled(scale), centre=X.mean(axis=0))
+    in_blocks = columns(X)
+    monkeypatch.setattr(on_disk, "BLOCK_ROWS", 1000)
+    np.testing.assert_array_equal(columns(X), in_blocks)
 
 
 def test_a_parquet_file_is_encoded_as_a_frame(tmp_path):

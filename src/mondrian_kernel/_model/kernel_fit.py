@@ -38,6 +38,8 @@ from mondrian_kernel._settings import (
     LEVEL_CELLS_LARGE,
     LEVEL_CELLS_SHARE,
     LEVEL_COUNT,
+    LEVEL_LANDMARK_NUMBERS,
+    LEVEL_LANDMARKS,
     LEVEL_OUTPUTS,
     LEVEL_PAIRS,
     LEVEL_PAIRS_MOST,
@@ -332,7 +334,9 @@ def plan_sizes(
 def fit_bytes(n_rows: int, n_columns: int, n_trees: int, n_cells: float) -> float:
     """Return about how much memory a fit takes, with ``n_cells`` cells a tree."""
     node, column = FIT_NODE_BYTES
-    rows = n_rows * (FIT_ROW_BYTES + FIT_COLUMN_BYTES * n_columns + FIT_TREE_BYTES * n_trees)
+    fewer = LEVEL_LANDMARKS - min(LEVEL_LANDMARKS, LEVEL_LANDMARK_NUMBERS // n_rows)
+    own = FIT_ROW_BYTES - 4 * fewer  # many rows have fewer numbers in the preconditioner
+    rows = n_rows * (own + FIT_COLUMN_BYTES * n_columns + FIT_TREE_BYTES * n_trees)
     return rows + 2 * n_cells * n_trees * (node + column * n_columns)
 
 
