@@ -129,7 +129,7 @@ def test_many_columns():
 def test_rows_are_explained_in_blocks(monkeypatch):
     rows, others = rng.normal(size=(20, 6)), rng.normal(size=(3, 6))
     expected = shapley_values(lambda X: X**3, rows, others, np.arange(6))
-    monkeypatch.setattr("mondrian_kernel._model.explain.EXPLAIN_NUMBERS", 200)
+    monkeypatch.setattr("mondrian_kernel._settings.EXPLAIN_NUMBERS", 200)
     for one, two in zip(
         shapley_values(lambda X: X**3, rows, others, np.arange(6)), expected, strict=True
     ):
@@ -198,7 +198,7 @@ def test_neighbours_are_places_in_the_table_that_was_fitted(parameters):
 
 def test_neighbours_in_blocks(fitted, monkeypatch):
     expected = fitted["auto"].explain(FRAME[:5])
-    monkeypatch.setattr("mondrian_kernel._model.explain.EXPLAIN_NUMBERS", 1000)
+    monkeypatch.setattr("mondrian_kernel._settings.EXPLAIN_NUMBERS", 1000)
     found = fitted["auto"].explain(FRAME[:5])
     assert_array_equal(found.neighbours, expected.neighbours)
     assert_array_equal(found.similarity, expected.similarity)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mondrian_kernel import MondrianKernelRegressor, TableEncoder, on_disk, open_table
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, column_scale
 
@@ -18,9 +19,9 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch, tmp_path):
-    monkeypatch.setattr(on_disk, "BLOCK_ROWS", 70)
-    monkeypatch.setattr(on_disk, "NUMBERS_IN_MEMORY", 100)
-    monkeypatch.setattr(on_disk, "COLUMN_GROUP_NUMBERS", 500)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 70)
+    monkeypatch.setattr(settings, "NUMBERS_IN_MEMORY", 100)
+    monkeypatch.setattr(settings, "COLUMN_GROUP_NUMBERS", 500)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
@@ -64,8 +65,8 @@ def test_rows_of_weight_0_are_left_out_on_disk(tmp_path):
 
 
 def test_no_step_before_the_compact_form_copies_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(on_disk, "BLOCK_ROWS", 2000)
-    monkeypatch.setattr(on_disk, "COLUMN_GROUP_NUMBERS", 100_000)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 2000)
+    monkeypatch.setattr(settings, "COLUMN_GROUP_NUMBERS", 100_000)
     X = saved(RNG.normal(size=(100_000, 20)), tmp_path)
     y = RNG.normal(size=100_000)
     model = MondrianKernelRegressor(relevance="equal")
@@ -87,7 +88,7 @@ def test_scales_and_columns_do_not_depend_on_blocks(monkeypatch):
     np.testing.assert_allclose(scale, X.std(axis=0), rtol=2.0**-32)  # the bits that are kept
     columns = replace(Columns.scaled(scale), centre=X.mean(axis=0))
     in_blocks = columns(X)
-    monkeypatch.setattr(on_disk, "BLOCK_ROWS", 1000)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 1000)
     np.testing.assert_array_equal(columns(X), in_blocks)
 
 

@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 import mondrian_kernel._model.ridge_model
 import mondrian_kernel._path.choose
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.kernel_fit import fit_bytes
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
@@ -565,8 +566,8 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
     choose = mondrian_kernel._path.choose
     monkeypatch.setattr(choose, "ridge_path", path)
-    monkeypatch.setattr(choose.settings, "SAMPLE_ROWS", 60)
-    monkeypatch.setattr(choose.settings, "EXACT_ROWS", 100 if exact else 99)
+    monkeypatch.setattr(settings, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(settings, "EXACT_ROWS", 100 if exact else 99)
     wanted = choose.Wanted("auto", "auto", 5, 1, 0)
     rows = np.arange(100.0)[:, None]
     lifetime, alpha, _ = choose.choose_width(rows, rows, None, 0, wanted, "loo", "auto")
@@ -579,8 +580,7 @@ def test_second_look_moves_on_while_its_best_is_at_an_end(monkeypatch, off, alph
 
 
 def test_warning_at_an_end_of_the_first_look_is_not_passed_on(monkeypatch):
-    choose = mondrian_kernel._path.choose
-    monkeypatch.setattr(choose.settings, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(settings, "SAMPLE_ROWS", 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         regressor("path", "auto").fit(X, y)

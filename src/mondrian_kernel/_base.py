@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._input import TableInput
 from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt
@@ -28,12 +29,6 @@ from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
 from mondrian_kernel._path.choose import Wanted
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import (
-    HALF_LIVES,
-    LARGEST_NUMBER,
-    STREAM_CELLS,
-    STREAM_TREES,
-)
 from mondrian_kernel._trees.checks import (
     check_budget,
     check_columns,
@@ -173,7 +168,7 @@ class MondrianEstimator(TableInput):
     ) -> tuple[FloatArray, NDArray[Any], FloatArray | None]:
         """Validate the rows, targets and weights of a fit, and leave out rows of weight 0."""
         check_budget(self.max_cells, self.n_estimators)
-        rows, targets = self._first_rows(X, y, least=1.0 / LARGEST_NUMBER, **options)
+        rows, targets = self._first_rows(X, y, least=1.0 / settings.LARGEST_NUMBER, **options)
         weight = check_weights(sample_weight, rows)
         if self._penalised and not isinstance(self.alpha, str):
             check_penalty(self.alpha, rows.shape[0] if weight is None else weight.sum())
@@ -214,7 +209,7 @@ class MondrianEstimator(TableInput):
     def _half_lives(self) -> tuple[float, ...]:
         """Return the half-lives of rows, in rows, of learners that predict together."""
         if self.forgetting == "auto":
-            return HALF_LIVES
+            return settings.HALF_LIVES
         return (np.inf if self.forgetting is None else float(self.forgetting),)
 
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
@@ -260,7 +255,7 @@ class MondrianEstimator(TableInput):
             fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         try:
-            max_cells = STREAM_CELLS if self.max_cells is None else self.max_cells
+            max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
             new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
         except BaseException:
             stream.rollback()
@@ -311,7 +306,7 @@ class MondrianEstimator(TableInput):
         return replace(model, **parts)
 
     def _stream_trees(self) -> int:
-        n_trees = STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
+        n_trees = settings.STREAM_TREES if isinstance(self.n_estimators, str) else self.n_estimators
         check_budget(self.max_cells, n_trees)
         return n_trees
 

@@ -10,8 +10,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 from sklearn.utils import check_array, check_consistent_length
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._columns import Column, refuse_missing_targets
-from mondrian_kernel._settings import TARGET_FOLDS
 from mondrian_kernel._typing import FloatArray
 
 _NUMBER = np.array([True, False])  # a number, and the column that marks gaps
@@ -153,7 +153,7 @@ def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[Float
         return np.concatenate(fits, axis=1)
 
     rows = np.empty((codes.size, Y.shape[1]))
-    folds = KFold(min(TARGET_FOLDS, codes.size), shuffle=True, random_state=0)
+    folds = KFold(min(settings.TARGET_FOLDS, codes.size), shuffle=True, random_state=0)
     for some, others in folds.split(codes):
         rows[others] = means(some, codes[others])
     return rows, means(slice(None), np.arange(n + 1))

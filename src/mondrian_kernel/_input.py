@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.columns import is_learnt
-from mondrian_kernel._settings import LARGEST_NUMBER, STREAM_ALPHA
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
@@ -131,7 +131,7 @@ class TableInput(BaseEstimator):
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
             and self.encoder_ is None
-            and bool(np.abs(X).max() <= LARGEST_NUMBER)
+            and bool(np.abs(X).max() <= settings.LARGEST_NUMBER)
         )
 
     def _encoded(self, X: Any) -> FloatArray | None:
@@ -155,7 +155,7 @@ class TableInput(BaseEstimator):
         if not first and self._is_plain(X):
             targets = np.asarray(y)
             plain = targets.shape == X.shape[:1] and targets.dtype.kind in "fiu"  # type: ignore[union-attr]
-            if plain and float(np.abs(targets).max()) <= LARGEST_NUMBER:
+            if plain and float(np.abs(targets).max()) <= settings.LARGEST_NUMBER:
                 return X, targets  # type: ignore[return-value]
         if first:
             return self._first_rows(X, y, least=0.0, listed=True, **options)
@@ -167,4 +167,4 @@ class TableInput(BaseEstimator):
 
     @property
     def _stream_alpha(self) -> float:
-        return STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
+        return settings.STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mondrian_kernel._settings import LARGEST_NUMBER
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 if TYPE_CHECKING:
@@ -69,20 +69,24 @@ def numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
     try:
         rows = np.array(table, dtype=np.float64, order="C")
         # The sum of squares says it of most rows, and sooner.
-        if np.vdot(rows, rows) <= LARGEST_NUMBER**2 or np.abs(rows).max() <= LARGEST_NUMBER:
+        if (
+            np.vdot(rows, rows) <= settings.LARGEST_NUMBER**2
+            or np.abs(rows).max() <= settings.LARGEST_NUMBER
+        ):
             return rows
     except (TypeError, ValueError):
         pass
     for name, column in zip(names, zip(*table, strict=True), strict=True):
         for value in column:
             try:
-                is_number = abs(float(value)) <= LARGEST_NUMBER
+                is_number = abs(float(value)) <= settings.LARGEST_NUMBER
             except (TypeError, ValueError):
                 is_number = False
             if not is_number:
                 raise ValueError(
-                    f"{name!r} is {value!r}, not a finite number below {LARGEST_NUMBER:g}. Put "
-                    "preprocessing.OneHotEncoder before the model for words, and "
+                    f"{name!r} is {value!r}, not a finite number below "
+                    f"{settings.LARGEST_NUMBER:g}. Put preprocessing.OneHotEncoder before the "
+                    "model for words, and "
                     "preprocessing.StatImputer for gaps; or leave the name out, which means 0."
                 )
     raise ValueError("The rows are not all of one length.")

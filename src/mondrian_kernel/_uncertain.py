@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.ridge_model import ErrorBars, log_marginal_likelihood
 from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import LifetimePosterior, WidthMixture, width_posterior
-from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._targets import NumberEstimator
 from mondrian_kernel._typing import FloatArray
 
@@ -256,11 +256,11 @@ class UncertainRegressor(NumberEstimator):
 
 def _check_joint(n_rows: int) -> None:
     """Raise ValueError if there are too many rows for a joint covariance."""
-    if n_rows > VARIANCE_DENSE_SIZE:
+    if n_rows > settings.VARIANCE_DENSE_SIZE:
         raise ValueError(
             f"The joint covariance of {n_rows} rows is a matrix of {n_rows} × {n_rows} numbers, "
-            f"more than {VARIANCE_DENSE_SIZE} × {VARIANCE_DENSE_SIZE}. Ask for fewer rows at once, "
-            "or use return_std or predict_interval."
+            f"more than {settings.VARIANCE_DENSE_SIZE} × {settings.VARIANCE_DENSE_SIZE}. Ask for "
+            "fewer rows at once, or use return_std or predict_interval."
         )
 
 

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import (
     LOSSES,
     check_classes,
@@ -35,7 +36,6 @@ from mondrian_kernel._path.checks import fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import CLASSIFIER_TOL
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._targets import ClassEstimator
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
@@ -256,7 +256,9 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         operator = fitted_operator(
             trees, levels, known, self.n_jobs, points=rows, centre=False, weighted=False
         )
-        fit = minimise(operator, known.Y, loss, alpha, sample_weight=weight, tol=CLASSIFIER_TOL)
+        fit = minimise(
+            operator, known.Y, loss, alpha, sample_weight=weight, tol=settings.CLASSIFIER_TOL
+        )
         model = FittedModel(trees, levels, fit.W, fit.b, columns, float(alpha), seed, np.empty(0))
         return model, path
 

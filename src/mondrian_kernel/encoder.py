@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._columns import Column, read_columns
 from mondrian_kernel._encoding import (
     LearntCategory,
@@ -20,7 +21,6 @@ from mondrian_kernel._encoding import (
     fill,
     lower_median,
 )
-from mondrian_kernel._settings import MAX_CATEGORIES
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import TableParts, blank_rows, column_groups
@@ -88,7 +88,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     }
 
     def __init__(
-        self, categorical_features: Any = "from_dtype", *, max_categories: int = MAX_CATEGORIES
+        self,
+        categorical_features: Any = "from_dtype",
+        *,
+        max_categories: int = settings.MAX_CATEGORIES,
     ) -> None:
         self.categorical_features = categorical_features
         self.max_categories = max_categories

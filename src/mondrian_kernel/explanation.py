@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import EXPLAIN_SHOWN
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 
@@ -65,8 +65,8 @@ class Explanation:
     def __repr__(self) -> str:
         n = len(self.prediction)
         lines = [f"Explanation of {n} row{'' if n == 1 else 's'}"]
-        lines += [self._sentence(i) for i in range(min(n, EXPLAIN_SHOWN))]
-        return "\n".join(lines + ["  ..."] * (n > EXPLAIN_SHOWN))
+        lines += [self._sentence(i) for i in range(min(n, settings.EXPLAIN_SHOWN))]
+        return "\n".join(lines + ["  ..."] * (n > settings.EXPLAIN_SHOWN))
 
     def _sentence(self, i: int) -> str:
         """Return the sum of one row in words, for its first output or its likeliest class."""
@@ -77,15 +77,15 @@ class Explanation:
         base = self.base if flat else self.base[k]
         what = "" if self.classes is None else f" for {self.classes[-1 if flat else k].item()!r}"
         order = np.argsort(-np.abs(parts), kind="stable")
-        terms = [(parts[j], self.names[j]) for j in order[:EXPLAIN_SHOWN]]
-        rest = order[EXPLAIN_SHOWN:]
+        terms = [(parts[j], self.names[j]) for j in order[: settings.EXPLAIN_SHOWN]]
+        rest = order[settings.EXPLAIN_SHOWN :]
         if rest.size:
             terms.append((parts[rest].sum(), f"{rest.size} other"))
         text = " ".join(f"{'-' if c < 0 else '+'} {abs(c):.3g} ({name})" for c, name in terms)
         out = f"  row {i}: {value:.4g}{what} = {base:.4g} {text}"
         if self.neighbours is not None and self.neighbour_targets is not None:
             near = zip(self.neighbours[i], self.neighbour_targets[i].tolist(), strict=True)
-            shown = [f"{row} (y = {_short(y)})" for row, y in near][:EXPLAIN_SHOWN]
+            shown = [f"{row} (y = {_short(y)})" for row, y in near][: settings.EXPLAIN_SHOWN]
             out += f"\n    most similar fitted rows: {', '.join(shown)}"
         return out
 

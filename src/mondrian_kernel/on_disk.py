@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import BLOCK_ROWS, COLUMN_GROUP_NUMBERS, NUMBERS_IN_MEMORY
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 
@@ -100,7 +100,7 @@ class ParquetTable(TableParts):
         import pyarrow as pa
 
         with self._open() as opened:
-            for batch in opened.iter_batches(BLOCK_ROWS, columns=self.columns):
+            for batch in opened.iter_batches(settings.BLOCK_ROWS, columns=self.columns):
                 yield pa.Table.from_batches([batch]).select(self.columns)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
@@ -186,14 +186,14 @@ def as_parts(X: Any) -> Any:
 
 def row_blocks(n_rows: int) -> list[slice]:
     """Return the blocks in which many rows are read and made, at least one."""
-    edges = range(0, max(n_rows, 1), BLOCK_ROWS)
-    return [slice(begin, min(begin + BLOCK_ROWS, n_rows)) for begin in edges]
+    edges = range(0, max(n_rows, 1), settings.BLOCK_ROWS)
+    return [slice(begin, min(begin + settings.BLOCK_ROWS, n_rows)) for begin in edges]
 
 
 def column_groups(rows: FloatArray) -> Iterator[tuple[int, FloatArray]]:
     """Yield the number and a copy of each column, of as many as fit into memory in one pass."""
     n_rows, n_columns = rows.shape
-    size = max(1, COLUMN_GROUP_NUMBERS // max(n_rows, 1))
+    size = max(1, settings.COLUMN_GROUP_NUMBERS // max(n_rows, 1))
     for first in range(0, n_columns, size):
         own = np.ascontiguousarray(rows[:, first : first + size].T)
         yield from enumerate(own, start=first)
@@ -214,7 +214,7 @@ def blank_rows(n_rows: int, n_columns: int) -> FloatArray:
     The file has no name, so that nothing is left of it when the array is gone or the process dies.
     """
     n_bytes = 8 * n_rows * n_columns
-    if n_rows * n_columns <= NUMBERS_IN_MEMORY:
+    if n_rows * n_columns <= settings.NUMBERS_IN_MEMORY:
         return np.empty((n_rows, n_columns))
     folder = tempfile.gettempdir()
     with tempfile.TemporaryFile() as file:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._path.checks import (
     check_alphas,
@@ -24,7 +25,6 @@ from mondrian_kernel._path.loss_path import loss_path
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._path.sgd_path import sgd_path
-from mondrian_kernel._settings import EVERY_CUT_ALPHA, LARGEST_NUMBER
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
 from mondrian_kernel._trees.trees import cut_sequence
 from mondrian_kernel.features import MondrianFeatures
@@ -162,7 +162,7 @@ def lifetime_path(
             callback=callback,
         )
     rows = check_rows(checker, X, reset=True)
-    check_magnitudes(rows, "X", least=1.0 / LARGEST_NUMBER)
+    check_magnitudes(rows, "X", least=1.0 / settings.LARGEST_NUMBER)
     Y = check_targets(y, rows)
     rows, Y, weight = with_weight(rows, Y, check_weights(sample_weight, rows))
     assert grid is not None
@@ -266,7 +266,7 @@ def every_cut_path(
     end = None if max_lifetime is None else float(max_lifetime)
     if np.ndim(y) > 1:
         raise ValueError("every_cut_path takes one target; fit the columns of y apart.")
-    grid = check_alphas([EVERY_CUT_ALPHA] if alphas is None else alphas)
+    grid = check_alphas([settings.EVERY_CUT_ALPHA] if alphas is None else alphas)
     checker = features_checker(n_estimators, random_state, n_jobs)
     rows = check_rows(checker, X, reset=True)
     Y = check_targets(y, rows)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._base import MondrianEstimator, in_space_of_trees
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
@@ -27,7 +28,6 @@ from mondrian_kernel._path.choose import Choice, cells_of_trees, choose_width, e
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.posterior import WidthMixture, likely_widths
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
-from mondrian_kernel._settings import EXACT_SIZE
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._targets import as_columns
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
@@ -329,11 +329,12 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         else:
             assert not isinstance(stream, Stream)
             exact = stream or self._exact_after_fit(n_new)
-        if exact is not None and exact.size(n_new) <= EXACT_SIZE:
+        if exact is not None and exact.size(n_new) <= settings.EXACT_SIZE:
             return exact
         warnings.warn(
-            f"Rows and cells are more than {EXACT_SIZE}, too many for exact updates. From now on "
-            "each row is used once and forgotten, which is approximate. To stay exact, fit all "
+            f"Rows and cells are more than {settings.EXACT_SIZE}, too many for exact updates. From "
+            "now on each row is used once and forgotten, which is approximate. To stay exact, fit "
+            "all "
             "rows anew, or lower n_estimators or lifetime.",
             UserWarning,
             stacklevel=5,
@@ -347,7 +348,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         model = self._fitted()
         if model.rows is not None:
             n_rows = model.rows.weight.size + n_new
-            if min(n_rows, model.levels.n_features) > EXACT_SIZE:
+            if min(n_rows, model.levels.n_features) > settings.EXACT_SIZE:
                 return None
         return ExactStream.after(in_space_of_trees(model))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel import classifier, features, regressor
 from mondrian_kernel._linear.losses import encode, probabilities
 from mondrian_kernel._named_rows import NamedColumns, Row, numbers
-from mondrian_kernel._settings import ANOMALY_LIFETIME, STREAM_TREES
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._typing import FloatArray
 
@@ -40,7 +40,7 @@ class _GrowingTrees(NamedColumns):
     def __init__(
         self,
         lifetime: Any = 1.0,
-        n_estimators: int = STREAM_TREES,
+        n_estimators: int = settings.STREAM_TREES,
         max_cells: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -147,7 +147,7 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
     def __init__(
         self,
         lifetime: float | None = None,
-        n_estimators: int = STREAM_TREES,
+        n_estimators: int = settings.STREAM_TREES,
         max_cells: int | None = None,
         seed: int | None = None,
     ) -> None:
@@ -158,7 +158,7 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         """Extend the trees by a row."""
         row = self._row_to_learn(x)
         if self._is_empty and self.lifetime is None:
-            self._model.set_params(lifetime=ANOMALY_LIFETIME / row.shape[1])
+            self._model.set_params(lifetime=settings.ANOMALY_LIFETIME / row.shape[1])
         self._extend(row)
 
     def score_one(self, x: Row) -> float:
@@ -177,7 +177,7 @@ class _Predictor(NamedColumns):
         self,
         lifetime: float | str = "auto",
         alpha: float | str = "auto",
-        n_estimators: int = STREAM_TREES,
+        n_estimators: int = settings.STREAM_TREES,
         max_cells: int | None = None,
         forgetting: float | str | None = "auto",
         seed: int | None = None,

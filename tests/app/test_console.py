@@ -5,6 +5,7 @@ import time
 import pytest
 from numba.core import event
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app import console as module
 from mondrian_kernel.app.console import Console, Progress
 
@@ -67,7 +68,7 @@ def test_seconds_of_every_stage(progress):
 
 
 def test_a_terminal_sees_it_and_it_goes_away(capsys, monkeypatch):
-    monkeypatch.setattr(module, "PROGRESS_SECONDS", 0.01)
+    monkeypatch.setattr(settings, "PROGRESS_SECONDS", 0.01)
     progress = Progress(enabled=True)
     progress.stage("working")
     time.sleep(0.1)

@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from mondrian_kernel.app import demo
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.main import main
 
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    monkeypatch.setattr(demo, "DEMO_ROWS", 400)
-    monkeypatch.setattr(demo, "DEMO_COMPILE_ROWS", 50)
+    monkeypatch.setattr(settings, "DEMO_ROWS", 400)
+    monkeypatch.setattr(settings, "DEMO_COMPILE_ROWS", 50)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -8,10 +8,9 @@ from mondrian_kernel import (
     MondrianKernelClassifier,
     MondrianKernelRegressor,
     load,
-    on_disk,
     open_table,
 )
-from mondrian_kernel.app import tables
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.main import main
 
 RNG = np.random.default_rng(0)
@@ -19,9 +18,8 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    for module in (on_disk, tables):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 90)
-    monkeypatch.setattr(on_disk, "NUMBERS_IN_MEMORY", 100)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 90)
+    monkeypatch.setattr(settings, "NUMBERS_IN_MEMORY", 100)
 
 
 def frame(n_rows):

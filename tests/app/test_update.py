@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from house_table import rows, write
+from mondrian_kernel import _settings as settings
 from mondrian_kernel import load
-from mondrian_kernel.app import commands
 from mondrian_kernel.app.main import main
 from mondrian_kernel.app.tables import read_table
 
@@ -110,7 +110,7 @@ def test_ctrl_c_changes_nothing(model, more, capsys, monkeypatch):
             raise KeyboardInterrupt
         return learn(self, X, y)
 
-    monkeypatch.setattr(commands, "LEARN_BLOCK_ROWS", 10)
+    monkeypatch.setattr(settings, "LEARN_BLOCK_ROWS", 10)
     monkeypatch.setattr(cls, "partial_fit", interrupted)
     assert failure(capsys, model, more) == f"mondrian-kernel: Stopped; {model} is as it was.\n"
     assert calls == [10, 10]

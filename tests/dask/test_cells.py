@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel.dask import cells as cells_module
@@ -37,7 +38,7 @@ def count(part, n_cells):
 @pytest.mark.parametrize("lifetime", [1.0, 30.0])  # some and more than 256 cells a tree
 @pytest.mark.parametrize("keep", [True, False])
 def test_all_rows_are_counted_in_their_cells(keep, lifetime, monkeypatch):
-    monkeypatch.setattr(cluster, "SLAB_NUMBERS", 20 * 130)
+    monkeypatch.setattr(settings, "SLAB_NUMBERS", 20 * 130)
     features, blocks = cell_blocks(keep, lifetime=lifetime)
     counts, n_rows = blocks.sum(count, features.n_cells_)
     assert n_rows == 2000
@@ -51,7 +52,7 @@ def largest(part):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_some_rows_at_a_time(keep, monkeypatch):
-    monkeypatch.setattr(cluster, "SLAB_NUMBERS", 20 * 130)
+    monkeypatch.setattr(settings, "SLAB_NUMBERS", 20 * 130)
     _, blocks = cell_blocks(keep)
     (sizes,) = blocks.sum(largest)
     assert sizes == ([130] * 6 + [120]) * 2 + [130, 70]
@@ -61,7 +62,7 @@ def test_memory_does_not_grow_with_rows_times_trees(monkeypatch):
     """A block with its cells would take 2000 × 400 × 4 bytes, and its features three times that."""
     n_trees, slab = 400, 2**14
     features, blocks = cell_blocks(False, n_trees, lifetime=0.1, chunk=2000)
-    monkeypatch.setattr(cluster, "SLAB_NUMBERS", slab)
+    monkeypatch.setattr(settings, "SLAB_NUMBERS", slab)
     columns, none = Columns.scaled(np.ones(2)), np.zeros(1)
     W = np.zeros((features.n_cells_, 1))
     model = FittedModel(features.trees_, features.levels_, W, none, columns, 1.0, 0, none)

@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import MondrianKernelClassifier
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._linear.minimise import minimise
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel.dask import DaskMondrianKernelClassifier, classifier
+from mondrian_kernel.dask import DaskMondrianKernelClassifier
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.classifier import Encoded, minimise_logistic
@@ -90,7 +91,7 @@ def test_few_rows_choose_as_in_one_place(class_weight):
 
 
 def test_many_rows_choose_on_a_sample_whatever_the_blocks(monkeypatch):
-    monkeypatch.setattr(classifier, "CLASS_SAMPLE_ROWS", 150)
+    monkeypatch.setattr(settings, "CLASS_SAMPLE_ROWS", 150)
     models = [
         DaskMondrianKernelClassifier(n_estimators=10, random_state=1).fit(
             da.from_array(ROWS, chunks=(n, -1)), da.from_array(LABELS, chunks=n)

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianFeatures
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel.dask import DaskMondrianFeatures, cluster
-from mondrian_kernel.dask import growth as growth_module
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 
@@ -87,8 +87,8 @@ def test_same_trees_on_odd_rows(X):
 @pytest.mark.parametrize("keep", [True, False])
 def test_growing_in_steps_changes_nothing(keep, monkeypatch):
     """Whether or not blocks remember where their rows are, and in several slabs of rows."""
-    monkeypatch.setattr(growth_module, "ROUND_ROWS_LEAST", 100)
-    monkeypatch.setattr(growth_module, "ROUND_NUMBERS", 1)
+    monkeypatch.setattr(settings, "ROUND_ROWS_LEAST", 100)
+    monkeypatch.setattr(settings, "ROUND_NUMBERS", 1)
     steps, once = grown(in_chunks(ROWS, 3), 7, keep=keep), Growth(ROWS, 7, SEED)
     for lifetime in 0.1, 0.15, 0.15, 1.0, 0.3:
         steps.advance(lifetime)

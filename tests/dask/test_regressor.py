@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._path import choose
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel.dask import DaskMondrianKernelRegressor
 
@@ -140,8 +140,8 @@ def test_joint_covariance_of_rows_in_one_place():
 @pytest.mark.parametrize(("lifetime", "alpha"), [("path", "auto"), (0.3, "auto"), ("path", 0.1)])
 def test_many_rows_choose_the_same_through_blocks(lifetime, alpha, monkeypatch):
     """Only a sample is fetched where rows are many, and held out from; the same in one place."""
-    monkeypatch.setattr(choose.settings, "CHOICE_ROWS", 500)
-    monkeypatch.setattr(choose.settings, "EXACT_ROWS", 400)
+    monkeypatch.setattr(settings, "CHOICE_ROWS", 500)
+    monkeypatch.setattr(settings, "EXACT_ROWS", 400)
     n = 700
     X = rng.normal(size=(n, 2))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
@@ -181,8 +181,8 @@ def test_far_from_zero_no_digits_are_lost():
 
 
 def test_as_many_trees_as_in_one_place(monkeypatch):
-    monkeypatch.setattr(choose.settings, "TREES_LEAST", 5)
-    monkeypatch.setattr(choose.settings, "MODEL_BYTES", 3e5)
+    monkeypatch.setattr(settings, "TREES_LEAST", 5)
+    monkeypatch.setattr(settings, "MODEL_BYTES", 3e5)
     one = MondrianKernelRegressor(0.5, 0.05, random_state=5).fit(ROWS, TARGETS)
     blocks = DaskMondrianKernelRegressor(0.5, 0.05, random_state=5)
     blocks.fit(in_chunks(ROWS, 3), in_chunks(TARGETS, 3))

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 import mondrian_kernel._linear.conjugate_gradients as module
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Nystroem, conjugate_gradients, gradient_dual
 from mondrian_kernel._settings import GRADIENT_TOL
 from ridge_problem import mondrian_problem, random_problem
@@ -73,7 +74,7 @@ def test_nothing_to_solve(design):
 
 
 def test_too_few_steps_are_told(design, monkeypatch):
-    monkeypatch.setattr(module, "GRADIENT_STEPS", 2)
+    monkeypatch.setattr(settings, "GRADIENT_STEPS", 2)
     with pytest.warns(ConvergenceWarning, match="alpha=0.01 is too small"):
         gradient_dual(design, centred_target(design), ALPHA)
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from mondrian_kernel._linear import lanczos as module
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, weights
 from mondrian_kernel._linear.lanczos import krylov
 from ridge_problem import ALPHAS, LIFETIMES, dense, lanczos, mondrian_problem, random_problem
@@ -64,6 +64,6 @@ def test_column_of_zeros_has_zero_duals():
 
 def test_warns_where_steps_were_not_enough(monkeypatch):
     problem = mondrian_problem(250, 40, LIFETIMES)
-    monkeypatch.setattr(module.settings, "KRYLOV_STEPS", 5)
+    monkeypatch.setattr(settings, "KRYLOV_STEPS", 5)
     with pytest.warns(ConvergenceWarning, match=r"after 5 steps.*alpha=0.001"):
         lanczos(problem, True, tol=1e-3)

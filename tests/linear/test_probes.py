@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import hadamard
 
 import ridge_problem
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear import lanczos as module
 from mondrian_kernel._linear.cholesky import centred_targets
 from mondrian_kernel._linear.lanczos import lanczos_scores
@@ -73,7 +74,7 @@ class Hadamard:
 @pytest.mark.parametrize("centre", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_estimates_are_exact_with_a_complete_set_of_probes(centre, weighted, monkeypatch):
-    monkeypatch.setattr(module.settings, "PROBE_BIN", 1)
+    monkeypatch.setattr(settings, "PROBE_BIN", 1)
     problem = random_problem(16, weighted=weighted, n_outputs=2)
     if weighted:  # so much that its neighbours hardly matter
         problem.weight[3] = 300.0

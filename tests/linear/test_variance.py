@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-import mondrian_kernel._linear.ridge as module
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
 from mondrian_kernel._linear.ridge import PredictiveVariance, solve
 from ridge_problem import random_problem
@@ -83,7 +83,7 @@ def test_blocks_change_nothing(name, dense_size, monkeypatch):
     design, Phi_new = PROBLEMS[name].design(True).level(-1), new_rows(PROBLEMS[name])
     factor = PredictiveVariance(design, 0.1, dense_size=dense_size)
     whole = factor(Phi_new)
-    monkeypatch.setattr(module.settings, "PANEL_NUMBERS", 100)
+    monkeypatch.setattr(settings, "PANEL_NUMBERS", 100)
     assert_allclose(factor(Phi_new), whole, rtol=2e-6)
     assert factor(Phi_new[:0]).shape == (0,)
 

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._linear.losses import encode
-from mondrian_kernel._model import class_fit, levels_fit
 from mondrian_kernel._model.class_fit import _Logistic, fit_class_trend, newton_step
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
@@ -36,8 +36,8 @@ def kernel(n_outputs):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_trend_is_logistic_regression_on_its_features(n_classes, monkeypatch):
     """The penalty of the intercept is next to none, and none in scikit-learn."""
-    monkeypatch.setattr(class_fit, "CLASS_TREND_STEPS", 2000)
-    monkeypatch.setattr(class_fit, "CLASS_TREND_TOL", 1e-13)
+    monkeypatch.setattr(settings, "CLASS_TREND_STEPS", 2000)
+    monkeypatch.setattr(settings, "CLASS_TREND_TOL", 1e-13)
     Y, weight = targets(n_classes), rng.integers(1, 3, size=300) * 1.0
     mask = np.arange(300) % 4 > 0
     fit = _Logistic(kernel(Y.shape[1]), X, Y, weight)
@@ -60,7 +60,7 @@ def test_features_of_landmarks():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_one_step_of_newton(n_classes, monkeypatch):
     """f = K a with (K + 1/(s w)) a = (y - p) / w on the rows of each fit; w = p(1 - p)."""
-    monkeypatch.setattr(levels_fit, "LEVEL_TOL", 1e-7)
+    monkeypatch.setattr(settings, "LEVEL_TOL", 1e-7)
     Y, weight = targets(n_classes), rng.integers(1, 3, size=300) * 1.0
     trees, leaf = grow_trees(X, 9.0, 20, 0, None, 1)
     levels = Levels.of(trees, np.array([0.2, 0.6, 1.8]), np.ones(3))

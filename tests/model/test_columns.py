@@ -30,7 +30,7 @@ def literal_objective(found, theta, fitted, out):
     T = r * ((1 - m) * found.values.astype(float) + m * found.ranks.astype(float))
     kernel = lambda A: sum(  # noqa: E731
         w * laplacian_kernel(A, T[fitted], gamma=c)
-        for w, c in zip(v, module.COLUMN_WIDTHS, strict=True)
+        for w, c in zip(v, module.settings.COLUMN_WIDTHS, strict=True)
     )
     s, y = found.s, found.Y
     centre = np.average(y[fitted], axis=0, weights=s[fitted])
@@ -38,9 +38,9 @@ def literal_objective(found, theta, fitted, out):
     rest = kernel(T[out]) @ a + centre - y[out]
     error = np.sum(s[out, None] * rest**2) / np.sum(s[out, None] * (y[out] - centre) ** 2)
     log_r, logit = theta[:G] - theta[:G].mean(), theta[G : 2 * G]
-    prior = np.sum(log_r**2) / module.COLUMN_PRIOR**2
-    prior += np.sum(logit**2) / module.COLUMN_RANK_PRIOR**2
-    return 0.5 * out.size * np.log(error + module.LEAST_ERROR) + 0.5 * prior
+    prior = np.sum(log_r**2) / module.settings.COLUMN_PRIOR**2
+    prior += np.sum(logit**2) / module.settings.COLUMN_RANK_PRIOR**2
+    return 0.5 * out.size * np.log(error + module.settings.LEAST_ERROR) + 0.5 * prior
 
 
 @pytest.mark.parametrize("group", [None, [0, 1, 1, 2]], ids=["apart", "grouped"])
@@ -49,7 +49,7 @@ def test_objective_and_gradient(group, weighted):
     """The value is the literal one up to single precision, the slope that of its differences."""
     weight = np.random.default_rng(1).integers(1, 4, size=300) * 1.0 if weighted else None
     found = search(weight, group, np.hstack([Y, Y**2]))
-    n = 2 * found.n_groups + len(module.COLUMN_WIDTHS)
+    n = 2 * found.n_groups + len(module.settings.COLUMN_WIDTHS)
     theta = 0.3 * np.random.default_rng(2).normal(size=n)
     fitted, out = np.arange(150), np.arange(150, 300)
     value, gradient = found.slope(theta, fitted, out)

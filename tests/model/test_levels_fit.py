@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics.pairwise import laplacian_kernel
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model import levels_fit
 from mondrian_kernel._model.folds import Folds, draw_folds
@@ -60,7 +61,7 @@ def test_some_of_the_trees():
 
 def test_predictions_of_rows_held_out(monkeypatch):
     """Each part is predicted by a ridge fit to the other rows, with its own targets."""
-    monkeypatch.setattr(levels_fit, "LEVEL_TOL", 1e-6)
+    monkeypatch.setattr(settings, "LEVEL_TOL", 1e-6)
     made, levels, leaf = operator()
     folds, weights = draw_folds(120, 0), np.exp(rng.normal(size=(3, 2)))
     by_fold = Y[:, None] + 0.1 * rng.normal(size=(1, folds.n_folds, 1))
@@ -75,7 +76,7 @@ def test_predictions_of_rows_held_out(monkeypatch):
 
 
 def test_solutions_without_rows_held_out(monkeypatch):
-    monkeypatch.setattr(levels_fit, "LEVEL_TOL", 1e-6)
+    monkeypatch.setattr(settings, "LEVEL_TOL", 1e-6)
     made, levels, leaf = operator()
     v = np.array([0.5, 1.0, 2.0])
     root = np.repeat(np.sqrt(WEIGHT)[:, None], 2, axis=1)

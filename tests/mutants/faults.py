@@ -127,8 +127,8 @@ FAULTS = {
     ),
     "file: many small arrays may claim any memory": Fault(
         "persistence/container.py",
-        "if sum(array.excess for array in arrays) > FILE_EXPANSION_FREE:",
-        "if max(array.excess for array in arrays) > FILE_EXPANSION_FREE:",
+        "if sum(array.excess for array in arrays) > settings.FILE_EXPANSION_FREE:",
+        "if max(array.excess for array in arrays) > settings.FILE_EXPANSION_FREE:",
         "tests/persistence/test_forgeries.py::test_many_small_arrays_cannot_fill_the_memory_either",
     ),
     "file: everybody may read a private file while it is written": Fault(
@@ -261,7 +261,7 @@ FAULTS = {
     ),
     "stream: a new start need not be better": Fault(
         "_online/stream.py",
-        "if new.mixture.error[-1] < RENEWAL_GAIN * loss:",
+        "if new.mixture.error[-1] < settings.RENEWAL_GAIN * loss:",
         "if True:",
         "tests/online/test_drift.py -k relevant_columns",
     ),

@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
-from mondrian_kernel import _base as base_module
-from mondrian_kernel import regressor as regressor_module
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.group import Judged
@@ -186,7 +185,7 @@ def test_other_relevant_columns_start_the_stream_again_and_noise_does_not(change
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(base_module, "STREAM_CELLS", 500)
+    monkeypatch.setattr(settings, "STREAM_CELLS", 500)
     X, y = stream()
     model = regressor().partial_fit(X, y)
     assert model._stream.online.n_cells[-1] <= 500
@@ -240,7 +239,7 @@ def test_rows_that_come_twice_and_a_first_batch_of_one_row():
 @pytest.mark.parametrize("n_fit", [300, 600])
 def test_intervals_of_a_fit_continue(n_fit, monkeypatch):
     """Local scale and range of y stay; the errors become those of new rows."""
-    monkeypatch.setattr(regressor_module, "EXACT_SIZE", 500)  # then in one pass
+    monkeypatch.setattr(settings, "EXACT_SIZE", 500)  # then in one pass
     rng = np.random.default_rng(2)
     X = rng.uniform(size=(1500, 2))
     noise = np.where(X[:, 0] < 0.5, 0.05, 0.5)
@@ -261,7 +260,7 @@ def test_intervals_of_a_fit_continue(n_fit, monkeypatch):
     rows = slice(n_fit + 100, n_fit + 500)
     wild = y[rows] + 4 * noise[rows] * rng.normal(size=400)
     if exact:
-        monkeypatch.setattr(regressor_module, "EXACT_SIZE", 5000)
+        monkeypatch.setattr(settings, "EXACT_SIZE", 5000)
     for begin in range(0, 400, 50):
         part = slice(rows.start + begin, rows.start + begin + 50)
         model.partial_fit(X[part], wild[begin : begin + 50])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, dense_scores, signal_variance
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._online import rows as rows_module
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.ridge import ExactRidge
@@ -209,8 +209,7 @@ def test_scale_of_a_stream_is_that_of_the_rows_at_powers_of_four():
 
 @pytest.mark.parametrize("n_equal", [1, 3, 100])
 def test_leading_equal_rows_do_not_hide_the_scale(n_equal, monkeypatch):
-    monkeypatch.setattr(rows_module, "WARM_UP", 16)
-    monkeypatch.setattr("mondrian_kernel._online.exact.WARM_UP", 16)
+    monkeypatch.setattr(settings, "WARM_UP", 16)
     rows = 100.0 * np.concatenate([np.repeat(X[:1], n_equal, axis=0), X[1:60]])
     n = rows.shape[0]
     whole = begin().learn(rows, Y[:1].repeat(n, axis=0), np.ones(n), None)
@@ -224,8 +223,7 @@ def test_leading_equal_rows_do_not_hide_the_scale(n_equal, monkeypatch):
 
 
 def test_warm_up_ends_and_then_rows_are_not_kept(monkeypatch):
-    monkeypatch.setattr(rows_module, "WARM_UP", 64)
-    monkeypatch.setattr("mondrian_kernel._online.exact.WARM_UP", 64)
+    monkeypatch.setattr(settings, "WARM_UP", 64)
     stream = learn(begin(), 0, 60)
     assert stream._kept.shape == (60, 3)
     stream = learn(stream, 60, 100)

@@ -91,7 +91,7 @@ def test_scale_is_that_of_the_rows_at_powers_of_four():
 
 
 def test_forgets_rows_when_they_are_too_many(monkeypatch):
-    monkeypatch.setattr("mondrian_kernel.regressor.EXACT_SIZE", 100)
+    monkeypatch.setattr("mondrian_kernel._settings.EXACT_SIZE", 100)
     model = MondrianKernelRegressor(2.0, 0.1, 30, forgetting=None, random_state=0)
     model.fit(X[:90], Y[:90]).partial_fit(X[90:100], Y[90:100])
     before, signal = model.predict(X[:100]), model.signal_variance_

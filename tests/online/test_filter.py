@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._online import group as group_module
 from mondrian_kernel._online.filter import Filter, rows_per_cell
 from mondrian_kernel._online.group import LearnerGroup, as_table, by_level
 from mondrian_kernel._online.means import Means
@@ -111,7 +111,7 @@ def test_other_units_change_nothing(kind, monkeypatch):
 
     Y, plain, often = TARGETS["squared"], blank(), blank()
     expected = learn_row_by_row(plain, CELLS, 9, Y, WEIGHT)
-    monkeypatch.setattr(group_module, "LARGEST_GROWTH", 10.0)
+    monkeypatch.setattr(settings, "LARGEST_GROWTH", 10.0)
     found = learn_row_by_row(often, CELLS, 9, Y, WEIGHT)
     assert plain.growth[0] > 500 > 13 > often.growth[0]
     for got, wanted in zip(found, expected, strict=True):

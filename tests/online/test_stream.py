@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric
-from mondrian_kernel._online import rows as rows_module
 from mondrian_kernel._online import stream as stream_module
 from mondrian_kernel._online.filter import Filter
 from mondrian_kernel._online.group import LearnerGroup
@@ -205,8 +205,7 @@ def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
 
 
 def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
-    for module in (stream_module, rows_module):
-        monkeypatch.setattr(module, "WARM_UP", 64)
+    monkeypatch.setattr(settings, "WARM_UP", 64)
     X, Y, s = wave(200, 6.0)
     X[:, 1] *= np.arange(1, 201)
     whole, pieces = begin().learn(X, Y, s, None), begin()
@@ -223,9 +222,8 @@ def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
 
 def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
     """However they come; and the rows so far are learnt again."""
-    for module in (stream_module, rows_module):
-        monkeypatch.setattr(module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
+    monkeypatch.setattr(settings, "WARM_UP", 64)
+    monkeypatch.setattr(settings, "RELEVANCE_ROWS", (256,))
     X, Y, s = wave(400, 6.0, n_dims=5)
     streams = []
     for size in (400, 255, 256, 7, 1):
@@ -248,9 +246,8 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
 
 
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
-    for module in (stream_module, rows_module):
-        monkeypatch.setattr(module, "WARM_UP", 64)
-    monkeypatch.setattr(stream_module, "RELEVANCE_ROWS", (256,))
+    monkeypatch.setattr(settings, "WARM_UP", 64)
+    monkeypatch.setattr(settings, "RELEVANCE_ROWS", (256,))
     wrong = Columns.scaled(np.ones(5), np.array([0.01, 1.0, 1.0, 1.0, 1.99]))
     found = Metric(wrong, np.ones(1), np.ones(1))
     monkeypatch.setattr(stream_module, "learn_columns", lambda *_, **__: found)

@@ -300,7 +300,7 @@ def test_memory_of_a_partition_is_what_the_limit_counts(partition):
         MondrianPartition.sample([0, 0], [1, 1], 1e9)
     allowed = int(str(refusal.value).split("more than the ")[1].split()[0].replace(",", ""))
     node_bytes = n_bytes / partition.dim.size
-    assert allowed * 2 * node_bytes == pytest.approx(box_tree.PARTITION_MAX_BYTES, rel=1e-3)
+    assert allowed * 2 * node_bytes == pytest.approx(box_tree.settings.PARTITION_MAX_BYTES, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import LifetimePath, lifetime_path
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path import choose as module
 from mondrian_kernel._path.choose import Wanted, choose, choose_width, sample_rows
 
@@ -16,7 +17,7 @@ WANTED = Wanted("auto", "auto", 10, 1, 0)
 
 def test_all_rows_or_a_sample_in_order(monkeypatch):
     assert_array_equal(sample_rows(50, 0), np.arange(50))
-    monkeypatch.setattr(module.settings, "CHOICE_ROWS", 20)
+    monkeypatch.setattr(settings, "CHOICE_ROWS", 20)
     some = sample_rows(50, 0)
     assert np.unique(some).size == 20
     assert np.all(np.diff(some) > 0)
@@ -40,7 +41,7 @@ def seen(monkeypatch):
 def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatch):
     rows = np.repeat(rng.uniform(size=(40, 2)), 5, axis=0)
     Y = rows[:, :1] + 0.1 * np.repeat(rng.normal(size=(40, 1)), 5, axis=0)
-    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
+    monkeypatch.setattr(settings, "EXACT_ROWS", 10)
     choose_width(rows, Y, None, 0, WANTED, "loo", "auto")
     for learner in seen:
         held_out = learner.held_out[1]
@@ -52,7 +53,7 @@ def test_copies_of_fitted_rows_are_held_out_where_rows_are_many(seen, monkeypatc
 @pytest.mark.parametrize(("criterion", "slack"), [("loo", 0.005), ("evidence", 0.0)])
 def test_only_errors_have_slack(criterion, slack, monkeypatch):
     """A share of a likelihood would be many nats."""
-    monkeypatch.setattr(module.settings, "EXACT_ROWS", 10)
+    monkeypatch.setattr(settings, "EXACT_ROWS", 10)
     X = rng.uniform(size=(60, 2))
     _, _, path = choose_width(X, X[:, :1], None, 0, WANTED, criterion, "auto")
     assert path.slack == slack

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 
 from mondrian_kernel import LifetimePath, MondrianFeatures, every_cut_path, lifetime_path
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path import driver
 from mondrian_kernel._path import ridge_path as module
 from mondrian_kernel._settings import PATH_PATIENCE
@@ -178,7 +179,7 @@ def test_scores_of_many_rows_come_with_standard_errors():
 
 def test_solver_is_chosen_by_cost(monkeypatch):
     assert set(make_path().solver) == {"dense"}
-    monkeypatch.setattr(module.settings, "PATH_DENSE_COST", 0.0)
+    monkeypatch.setattr(settings, "PATH_DENSE_COST", 0.0)
     assert set(make_path().solver) == {"lanczos"}
 
 

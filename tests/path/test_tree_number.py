@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path import choose as module
 from mondrian_kernel._path.choose import cells_of_trees, enough_trees
 from mondrian_kernel._trees.checks import draw_seed
@@ -31,11 +32,11 @@ def test_bounded_by_rows_memory_cells_and_a_most(monkeypatch):
     assert of_classes == module.settings.TREES_MOST_OF_CLASSES
     many = module.settings.PAIRS_MOST_OF_CLASSES // (200 * 5), X.shape[1]
     assert enough_trees("auto", many, None, few_cells, n_classes=5) == 200
-    monkeypatch.setattr(module.settings, "PAIRS_MOST", 200 * 250)
+    monkeypatch.setattr(settings, "PAIRS_MOST", 200 * 250)
     assert enough_trees("auto", X.shape, None, few_cells) == 250
-    monkeypatch.setattr(module.settings, "MODEL_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
+    monkeypatch.setattr(settings, "MODEL_BYTES", 150 * 2 * 7 * (16 * 3 + 44))
     assert enough_trees("auto", X.shape, None, few_cells) == 150
-    monkeypatch.setattr(module.settings, "MODEL_BYTES", 1)
+    monkeypatch.setattr(settings, "MODEL_BYTES", 1)
     assert enough_trees("auto", X.shape, None, few_cells) == module.settings.TREES_LEAST
 
 
@@ -45,7 +46,7 @@ def test_too_few_cells_for_the_trees():
 
 
 def test_the_model_has_them(monkeypatch):
-    monkeypatch.setattr(module.settings, "TREES_MOST", 120)
+    monkeypatch.setattr(settings, "TREES_MOST", 120)
     model = MondrianKernelRegressor(2.0, 0.1, random_state=0).fit(X, X[:, 0])
     assert model.features_.n_estimators == 120
     stream = MondrianKernelRegressor(2.0, 0.1, random_state=0).partial_fit(X, X[:, 0])

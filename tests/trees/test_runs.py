@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-import mondrian_kernel._trees.runs as module
+from mondrian_kernel import _settings
 from mondrian_kernel._trees.runs import join_trees
 
 
@@ -38,7 +38,7 @@ def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
     Phi = sparse.diags(scale) @ matrix(cells, n_cells)
     V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "RUN_ROW_SHARE", share)
+        patch.setattr(_settings, "RUN_ROW_SHARE", share)
         runs = join_trees(cells, n_cells)
     assert_allclose(runs.scatter(V, scale, None), Phi.T @ V, atol=1e-12)
     assert_allclose(runs.gather(W, scale, None), Phi @ W, atol=1e-12)
@@ -80,7 +80,7 @@ def test_a_run_ends_where_too_many_rows_differ():
     assert 1 < runs.table.edges[-1] < 30
     for begin, end in pairwise(runs.table.edges):
         entries = runs.table.joint[2000 * begin : 2000 * end].reshape(2000, -1)
-        assert all(np.unique(run).size <= module.RUN_ROW_SHARE * 2000 for run in entries.T)
+        assert all(np.unique(run).size <= _settings.RUN_ROW_SHARE * 2000 for run in entries.T)
 
 
 def test_threads_change_nothing():

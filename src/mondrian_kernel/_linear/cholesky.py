@@ -9,8 +9,8 @@ import numpy as np
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.operator import Operator, add_symmetric
-from mondrian_kernel._settings import FEW_ALPHAS, ONE_THREAD_SIZE
 from mondrian_kernel._typing import FloatArray
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -236,7 +236,7 @@ def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
 
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigendecomposition, in one thread while more would only wait for each other."""
-    with threadpool_limits(1 if A.shape[0] <= ONE_THREAD_SIZE else None, user_api="blas"):
+    with threadpool_limits(1 if A.shape[0] <= settings.ONE_THREAD_SIZE else None, user_api="blas"):
         try:
             values, V = linalg.eigh(A, driver="evd")
         except linalg.LinAlgError:  # the fastest driver, which may fail
@@ -252,7 +252,7 @@ def dense_scores(
     Y (N, T) is scaled and centred. One eigendecomposition serves many alphas; a few are faster by
     a Cholesky factor each.
     """
-    if alphas.size <= FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
+    if alphas.size <= settings.FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
         levels = map(operator.level, range(operator.n_levels))
         solved = (by_cholesky(level, Y, alphas) for level in levels)
     else:
@@ -282,7 +282,7 @@ def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved
     # The direction of the mean is known: making it heavy keeps it out of the rounding errors.
     u, heavy = operator.mean_direction, operator.total_weight if operator.centre else 0.0
     add_symmetric(K, u, 0.5 * heavy * u)
-    with threadpool_limits(1 if K.shape[0] <= ONE_THREAD_SIZE else None, user_api="blas"):
+    with threadpool_limits(1 if K.shape[0] <= settings.ONE_THREAD_SIZE else None, user_api="blas"):
         for k, alpha in enumerate(alphas):
             L = K.copy(order="F")
             L.flat[:: L.shape[0] + 1] += alpha

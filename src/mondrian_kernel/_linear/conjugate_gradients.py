@@ -15,8 +15,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._settings import GRADIENT_STEPS, GRADIENT_TOL, NYSTROEM_NUMBERS, NYSTROEM_ROWS
 from mondrian_kernel._typing import FloatArray
 
 Product = Callable[[FloatArray], FloatArray]
@@ -85,7 +85,7 @@ class Nystroem:
 
     def __init__(self, operator: Operator, alpha: float) -> None:
         n = operator.n_rows
-        n_some = max(1, min(NYSTROEM_ROWS, n // 2, NYSTROEM_NUMBERS // n))
+        n_some = max(1, min(settings.NYSTROEM_ROWS, n // 2, settings.NYSTROEM_NUMBERS // n))
         some = np.sort(np.random.default_rng(0).choice(n, n_some, replace=False))
         K = operator.kernel_columns(some)
         inner = K[some]
@@ -117,7 +117,7 @@ def shifted(operator: Operator, alpha: float) -> Product:
 
 
 def gradient_dual(
-    operator: Operator, target: FloatArray, alpha: float, tol: float = GRADIENT_TOL
+    operator: Operator, target: FloatArray, alpha: float, tol: float = settings.GRADIENT_TOL
 ) -> FloatArray:
     """``(K + αI)⁻¹`` applied to centred targets (N, T), to a relative residual of ``tol``."""
     enough = tol * np.linalg.norm(target, axis=0)
@@ -126,12 +126,13 @@ def gradient_dual(
         target,
         lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
         precondition=Nystroem(operator, alpha),
-        max_steps=GRADIENT_STEPS,
+        max_steps=settings.GRADIENT_STEPS,
     )
     if not done:
         warnings.warn(
-            f"Conjugate gradients left over {tol:g} of the residual after {GRADIENT_STEPS} steps: "
-            f"alpha={alpha:.3g} is too small for these rows. Raise it.",
+            f"Conjugate gradients left over {tol:g} of the residual after "
+            f"{settings.GRADIENT_STEPS} steps: alpha={alpha:.3g} is too small for these rows. "
+            "Raise it.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -17,8 +17,8 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.operator import scatter_cells
-from mondrian_kernel._settings import LDL_PANEL
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -326,8 +326,8 @@ def _ldl(H: FloatArray) -> FloatArray:
 
     n = H.shape[0]
     d = np.empty(n)
-    for begin in range(0, n, LDL_PANEL):
-        end = min(begin + LDL_PANEL, n)
+    for begin in range(0, n, settings.LDL_PANEL):
+        end = min(begin + settings.LDL_PANEL, n)
         ldl_panel(H, begin, end, d)
         below = H[end:, begin:end]
         H[end:, end:] -= (below * d[begin:end]) @ below.T

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.operator import Operator
-from mondrian_kernel._settings import (
-    KERNEL_ROWS,
-    LANDMARK_JITTER,
-    LEVEL_LANDMARK_NUMBERS,
-    LEVEL_LANDMARKS,
-    OPERATOR_SHARES,
-)
 from mondrian_kernel._trees.levels import Levels, sparse_rows
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
@@ -116,14 +110,18 @@ class LevelOperator(Operator):
         if points is None:
             return None
         some = np.random.default_rng(0).permutation(self.n_rows)
-        most = min(LEVEL_LANDMARKS, LEVEL_LANDMARK_NUMBERS // self.n_rows, self.n_rows // 4)
+        most = min(
+            settings.LEVEL_LANDMARKS,
+            settings.LEVEL_LANDMARK_NUMBERS // self.n_rows,
+            self.n_rows // 4,
+        )
         some = some[: max(most, 1)]
         inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
-        inner.flat[:: some.size + 1] += LANDMARK_JITTER
+        inner.flat[:: some.size + 1] += settings.LANDMARK_JITTER
         L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
         B = np.empty((self.n_rows, some.size), np.float32)
-        for begin in range(0, self.n_rows, KERNEL_ROWS):
-            block = slice(begin, begin + KERNEL_ROWS)
+        for begin in range(0, self.n_rows, settings.KERNEL_ROWS):
+            block = slice(begin, begin + settings.KERNEL_ROWS)
             K = np.exp(-lifetime * cdist(points[some], points[block], "cityblock"))
             B[block] = linalg.solve_triangular(L, K, lower=True, check_finite=False).T
         return B
@@ -204,7 +202,9 @@ class LevelOperator(Operator):
     ) -> FloatArray:
         """Add up a product over fixed shares of the trees, in order: threads change nothing."""
         n_trees = self._cells.shape[0]
-        edges = np.unique(np.linspace(0, n_trees, OPERATOR_SHARES + 1).astype(int)).tolist()
+        edges = np.unique(
+            np.linspace(0, n_trees, settings.OPERATOR_SHARES + 1).astype(int)
+        ).tolist()
         shares = list(pairwise(edges))
         parts = np.zeros((len(shares), *shape), dtype)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mondrian_kernel._settings import KERNEL_ROWS, PANEL_NUMBERS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.runs import NO_GROUPS, Runs, join_trees
 from mondrian_kernel._trees.threads import in_threads
@@ -162,7 +162,7 @@ class Operator(Products, Protocol):
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
-        step = max(1, PANEL_NUMBERS // int(self.n_cells[-1]))
+        step = max(1, settings.PANEL_NUMBERS // int(self.n_cells[-1]))
         parts = [
             self.gather(Phi_new[begin : begin + step].T.toarray())
             for begin in range(0, Phi_new.shape[0], step)
@@ -196,8 +196,8 @@ class Operator(Products, Protocol):
 
 def add_symmetric(K: FloatArray, u: FloatArray, v: FloatArray) -> None:
     """Add ``u vᵀ + v uᵀ`` to K, a few rows at a time: K may fill the memory."""
-    for begin in range(0, K.shape[0], KERNEL_ROWS):
-        rows = slice(begin, begin + KERNEL_ROWS)
+    for begin in range(0, K.shape[0], settings.KERNEL_ROWS):
+        rows = slice(begin, begin + settings.KERNEL_ROWS)
         K[rows] += np.outer(u[rows], v) + np.outer(v[rows], u)
 
 

@@ -18,6 +18,7 @@ from scipy import linalg
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._linear.losses import encode, probabilities, slope, value
 from mondrian_kernel._model.columns import Metric
@@ -28,24 +29,6 @@ from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, so
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, downhill, landmark_factor
 from mondrian_kernel._path.driver import Stages
-from mondrian_kernel._settings import (
-    CLASS_ALPHAS,
-    CLASS_CURVATURE,
-    CLASS_INTERCEPT,
-    CLASS_LEAST,
-    CLASS_OUTPUTS,
-    CLASS_TREND_ROWS,
-    CLASS_TREND_STEPS,
-    CLASS_TREND_TOL,
-    LEVEL_CHOICE_STEPS,
-    LEVEL_ROWS,
-    LEVEL_STEPS,
-    LEVEL_TREES,
-    TREND_ALPHAS,
-    TREND_BLOCK,
-    TREND_LANDMARKS,
-    TREND_SAMPLE_ROWS,
-)
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._typing import FloatArray
@@ -121,7 +104,7 @@ def newton_step(
     offset: FloatArray,
     fitted: FloatArray,
     v: FloatArray,
-    max_steps: int = LEVEL_STEPS,
+    max_steps: int = settings.LEVEL_STEPS,
     tell: Tell = no_one,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return coefficients of the rows, and the scores f that they add to an offset g.
@@ -171,7 +154,7 @@ def working_targets(Y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArra
     A step of Newton's method from F is a ridge fit to the first, with the second as weights.
     """
     p = expit(F) if F.shape[1] == 1 else softmax(F, axis=1)
-    curvature = np.maximum(p * (1.0 - p), CLASS_CURVATURE)
+    curvature = np.maximum(p * (1.0 - p), settings.CLASS_CURVATURE)
     return -slope("log_loss", Y, F) / curvature, curvature
 
 
@@ -187,15 +170,17 @@ def _choose_weights(
 
     Of many classes the most frequent ones are looked at, each against the rest.
     """
-    operator = operator.with_trees(LEVEL_TREES)
-    if Y.shape[0] > LEVEL_ROWS:
-        some = np.sort(np.random.default_rng([seed, 7]).permutation(Y.shape[0])[:LEVEL_ROWS])
+    operator = operator.with_trees(settings.LEVEL_TREES)
+    if Y.shape[0] > settings.LEVEL_ROWS:
+        some = np.sort(
+            np.random.default_rng([seed, 7]).permutation(Y.shape[0])[: settings.LEVEL_ROWS]
+        )
         operator, Y, offset = operator.take(some), Y[some], offset[some]
         folds = folds.take(some)
     if Y.shape[1] > 1:
-        most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[:CLASS_OUTPUTS])
+        most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[: settings.CLASS_OUTPUTS])
         p = probabilities(offset.reshape(-1, Y.shape[1])).reshape(offset.shape)[:, :, most]
-        p = np.clip(p, CLASS_LEAST, 1.0 - CLASS_LEAST)
+        p = np.clip(p, settings.CLASS_LEAST, 1.0 - settings.CLASS_LEAST)
         Y, offset = 2.0 * Y[:, most] - 1.0, np.log(p) - np.log1p(-p)
     s = operator.sample_weight[folds.held_out]
 
@@ -203,7 +188,7 @@ def _choose_weights(
         total = np.zeros(v.shape[1])
         for k in range(Y.shape[1]):  # each is a problem of two classes
             y, g = Y[:, [k]], offset[:, 1:, [k]]
-            f = newton_step(operator, y, g, folds.fitted(), v, LEVEL_CHOICE_STEPS)[1]
+            f = newton_step(operator, y, g, folds.fitted(), v, settings.LEVEL_CHOICE_STEPS)[1]
             F = folds.take_held_out(g[..., None] + f)[:, 0]
             total += s @ np.logaddexp(0.0, -y[folds.held_out] * F)
         return total
@@ -226,30 +211,34 @@ def fit_class_trend(
     The kernel is chosen by squared error. From 50 000 rows on the trend is that of a sample.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
-    some = order[:TREND_SAMPLE_ROWS]
+    some = order[: settings.TREND_SAMPLE_ROWS]
     blank, ridge = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
-    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
-    some = np.sort(order[:CLASS_TREND_ROWS])
+    blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
+    some = np.sort(order[: settings.CLASS_TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row, each = folds.of_row[some], range(folds.n_folds)
     # The penalty of ridge regression, in the units of the curvature of the loss.
-    near = TREND_ALPHAS[ridge] * fit.curvature(np.ones(some.size, bool)) / 2.0
-    start = int(np.argmin(np.abs(np.log(CLASS_ALPHAS) - np.log(max(near, CLASS_ALPHAS[-1])))))
+    near = settings.TREND_ALPHAS[ridge] * fit.curvature(np.ones(some.size, bool)) / 2.0
+    start = int(
+        np.argmin(
+            np.abs(np.log(settings.CLASS_ALPHAS) - np.log(max(near, settings.CLASS_ALPHAS[-1])))
+        )
+    )
     last: list[FloatArray | None] = [None] * folds.n_folds
     fits: dict[int, list[FloatArray]] = {}
 
     @cache
     def loss(k: int) -> float:
-        fits[k] = [fit(CLASS_ALPHAS[k], of_row != fold, last[fold]) for fold in each]
+        fits[k] = [fit(settings.CLASS_ALPHAS[k], of_row != fold, last[fold]) for fold in each]
         last[:] = fits[k]  # where the next search begins
         return sum(fit.loss(fits[k][fold], of_row == fold) for fold in each)
 
     at, held_out = start, list[FloatArray]()
     if folds.n_folds:
-        at = downhill(loss, start, len(CLASS_ALPHAS))
+        at = downhill(loss, start, len(settings.CLASS_ALPHAS))
         loss(at)
         held_out = fits[at]
-    alpha = CLASS_ALPHAS[at]
+    alpha = settings.CLASS_ALPHAS[at]
     found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
     return bounded([fit.trend(coef) for coef in found], rows, folds)
 
@@ -266,8 +255,8 @@ class _Logistic:
         self.L = landmark_factor(kernel)
         self.B = kernel.features(rows, self.L)
         self.gram = np.zeros((self.B.shape[1],) * 2)
-        for begin in range(0, rows.shape[0], TREND_BLOCK):  # single precision would not do
-            block = slice(begin, begin + TREND_BLOCK)
+        for begin in range(0, rows.shape[0], settings.TREND_BLOCK):  # single precision would not do
+            block = slice(begin, begin + settings.TREND_BLOCK)
             half = np.sqrt(weight[block])[:, None] * self.B[block]
             self.gram += half.T @ half
 
@@ -279,7 +268,7 @@ class _Logistic:
         Y, s = self.Y[mask], self.weight[mask]
         K, m, curvature = Y.shape[1], B.shape[1], self.curvature(mask)
         penalty = np.full(m, 2.0 * alpha)
-        penalty[-1] *= CLASS_INTERCEPT
+        penalty[-1] *= settings.CLASS_INTERCEPT
         A = curvature * self.gram + np.diag(penalty)
         R = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
 
@@ -298,9 +287,9 @@ class _Logistic:
             jac=True,
             method="L-BFGS-B",
             options={
-                "maxiter": CLASS_TREND_STEPS,
-                "ftol": CLASS_TREND_TOL,
-                "gtol": CLASS_TREND_TOL,
+                "maxiter": settings.CLASS_TREND_STEPS,
+                "ftol": settings.CLASS_TREND_TOL,
+                "gtol": settings.CLASS_TREND_TOL,
             },
         ).x
         U: FloatArray = linalg.solve_triangular(R, found.reshape(m, K), lower=True, trans=1)

@@ -17,12 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mondrian_kernel._settings import (
-    COLUMN_DIGITS,
-    COLUMN_LEAST_RELEVANCE,
-    LARGEST_NUMBER,
-    RANK_KNOTS,
-)
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import row_blocks
@@ -118,7 +113,7 @@ class Metric(NamedTuple):
     def raised(self, power: float) -> Metric:
         """Return the metric with relevances raised to a power; below 1 columns are more alike."""
         columns = self.columns
-        relevance = np.maximum(columns.relevance**power, COLUMN_LEAST_RELEVANCE)
+        relevance = np.maximum(columns.relevance**power, settings.COLUMN_LEAST_RELEVANCE)
         relevance = significant(relevance / relevance.mean())
         factor = relevance / columns.relevance
         changed = replace(
@@ -155,10 +150,10 @@ def column_scale(scale: Any, rows: FloatArray, sample_weight: FloatArray | None)
             f"scale must have one number for each of the {n_columns} columns of X, got shape "
             f"{given.shape}."
         )
-    if not ((given >= 1.0 / LARGEST_NUMBER) & (given <= LARGEST_NUMBER)).all():
+    if not ((given >= 1.0 / settings.LARGEST_NUMBER) & (given <= settings.LARGEST_NUMBER)).all():
         raise ValueError(
-            f"scale must be positive and finite, from {1.0 / LARGEST_NUMBER:g} to "
-            f"{LARGEST_NUMBER:g}, got {scale!r}."
+            f"scale must be positive and finite, from {1.0 / settings.LARGEST_NUMBER:g} to "
+            f"{settings.LARGEST_NUMBER:g}, got {scale!r}."
         )
     return given
 
@@ -209,7 +204,7 @@ def rank_table(rows: FloatArray, weight: FloatArray | None) -> tuple[FloatArray,
         values, place = np.unique(column, return_inverse=True)
         share = np.bincount(place, s) / s.sum()
         ranks = np.cumsum(share) - 0.5 * share
-        some = np.unique(np.linspace(0, values.size - 1, RANK_KNOTS).astype(int))
+        some = np.unique(np.linspace(0, values.size - 1, settings.RANK_KNOTS).astype(int))
         tables.append((values[some], ranks[some]))
     most = max(values.size for values, _ in tables)
     padded = [
@@ -222,6 +217,6 @@ def rank_table(rows: FloatArray, weight: FloatArray | None) -> tuple[FloatArray,
 
 def significant(values: FloatArray | np.floating[Any]) -> FloatArray:
     """Round to a few digits, so that rounding errors do not show in what is learnt."""
-    exponent = np.floor(np.log10(values)) - (COLUMN_DIGITS - 1)
+    exponent = np.floor(np.log10(values)) - (settings.COLUMN_DIGITS - 1)
     out: FloatArray = np.rint(values / 10.0**exponent) * 10.0**exponent
     return out

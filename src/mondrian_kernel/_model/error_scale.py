@@ -14,24 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
-from mondrian_kernel._settings import (
-    LEVEL_CHOICE_STEPS,
-    LEVEL_TOL,
-    LEVEL_TREES,
-    SPREAD_COLUMN_KNOTS,
-    SPREAD_COLUMN_WEIGHTS,
-    SPREAD_FLOOR,
-    SPREAD_FOLDS,
-    SPREAD_KNOTS,
-    SPREAD_KNOTS_ROWS,
-    SPREAD_LARGEST,
-    SPREAD_NUMBERS,
-    SPREAD_STEPS,
-    SPREAD_WEIGHTS,
-)
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 
@@ -96,9 +82,9 @@ def fit_error_scale(
         Seed of the parts of the rows from which the scale is learnt in turn.
     """
     (n, K), D, weight = errors.shape, points.shape[1], operator.sample_weight
-    if n * D * SPREAD_COLUMN_KNOTS > SPREAD_NUMBERS:
+    if n * D * settings.SPREAD_COLUMN_KNOTS > settings.SPREAD_NUMBERS:
         D = 0
-    places = [knots_of(points[:, d], weight, SPREAD_COLUMN_KNOTS) for d in range(D)]
+    places = [knots_of(points[:, d], weight, settings.SPREAD_COLUMN_KNOTS) for d in range(D)]
     n_knots = max((own.size for own in places), default=1)
     column_knots = np.empty((n_knots, D))
     for d, own in enumerate(places):
@@ -107,7 +93,7 @@ def fit_error_scale(
     B = np.hstack([np.empty((n, 0)), *parts])
     centre = np.average(B, axis=0, weights=weight)
     ends = np.cumsum([own.size for own in places])[:-1]
-    m = int(np.clip(n // SPREAD_KNOTS_ROWS, 1, SPREAD_KNOTS))
+    m = int(np.clip(n // settings.SPREAD_KNOTS_ROWS, 1, settings.SPREAD_KNOTS))
     cells, all_logs = np.empty((levels.n_features, K)), np.empty((n, K))
     knots, log_scale, column_logs = np.empty((m, K)), np.empty((m, K)), np.empty((n_knots, D, K))
     for k, (own, error) in enumerate(zip(predictions.T, errors.T, strict=True)):
@@ -129,7 +115,7 @@ def _sizes_by_prediction(
     predictions: FloatArray, errors: FloatArray, weight: FloatArray, n_knots: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return knots (m,), logarithms of the mean size of errors there, and those at rows (n,)."""
-    floor = SPREAD_FLOOR * np.sqrt(np.average(errors**2, weights=weight))
+    floor = settings.SPREAD_FLOOR * np.sqrt(np.average(errors**2, weights=weight))
     knots = knots_of(predictions, weight, n_knots)
     near = hats(predictions, knots) * weight[:, None]
     mean = near.T @ np.abs(errors) / near.sum(axis=0)
@@ -154,14 +140,14 @@ class _Sizes:
         self, operator: LevelOperator, levels: Levels, size: FloatArray, B: FloatArray, seed: int
     ) -> None:
         self.B, L = B.astype(np.float32), levels.n_levels
-        some = SPREAD_COLUMN_WEIGHTS if B.shape[1] else (0.0,)
-        pairs = np.array([(a / L, b) for a in SPREAD_WEIGHTS for b in some])
+        some = settings.SPREAD_COLUMN_WEIGHTS if B.shape[1] else (0.0,)
+        pairs = np.array([(a / L, b) for a in settings.SPREAD_WEIGHTS for b in some])
         weights = pairs.T[[0] * L + [1]]  # of each level, and of the features: (L + 1, J)
-        n_folds = min(SPREAD_FOLDS, size.size)
+        n_folds = min(settings.SPREAD_FOLDS, size.size)
         order = np.random.default_rng([seed, 5]).permutation(size.size)
         folds, J = Folds(order % n_folds, n_folds), len(pairs)
         root = np.repeat(operator.root_weight[:, None] * folds.fitted(), J, axis=1)
-        few, each = operator.with_trees(LEVEL_TREES), np.tile(weights, n_folds)
+        few, each = operator.with_trees(settings.LEVEL_TREES), np.tile(weights, n_folds)
         sizes = np.repeat(size[:, None], n_folds * J, axis=1)
         level, g = self._fit(few, sizes, root, each, 1)[1:]
         logs = folds.take_held_out((level + g).reshape(size.size, n_folds, J))
@@ -183,7 +169,7 @@ class _Sizes:
         sizes: FloatArray,
         root: FloatArray,
         weights: FloatArray,
-        n_steps: int = SPREAD_STEPS,
+        n_steps: int = settings.SPREAD_STEPS,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         r"""Fit logarithms c + g of sizes a by the least :math:`\sum_i a_i e^{-c-g_i} + g_i`.
 
@@ -194,7 +180,7 @@ class _Sizes:
         share, g = root**2 / (root**2).sum(axis=0), np.zeros_like(sizes)
         for _ in range(n_steps):
             ratio = sizes * np.exp(-g - _level(sizes, g, share))
-            target = g + np.minimum(ratio - 1.0, SPREAD_LARGEST)
+            target = g + np.minimum(ratio - 1.0, settings.SPREAD_LARGEST)
             dual = self._solve(operator, target, root, weights)
             g = self._product(operator, dual, weights).astype(np.float64)
         return dual.astype(np.float64), _level(sizes, g, share), g
@@ -212,12 +198,12 @@ class _Sizes:
         """Return coefficients of the rows in ridge regressions, in single precision."""
         half: FloatArray = root.astype(np.float32)
         right = half * target.astype(np.float32)
-        enough = LEVEL_TOL * np.linalg.norm(right, axis=0)
+        enough = settings.LEVEL_TOL * np.linalg.norm(right, axis=0)
         dual, _ = conjugate_gradients(
             lambda P: half * self._product(operator, half * P, weights) + P,
             right,
             lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
-            max_steps=LEVEL_CHOICE_STEPS,
+            max_steps=settings.LEVEL_CHOICE_STEPS,
         )
         dual *= half
         return dual

@@ -17,8 +17,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._settings import EXPLAIN_ALL_ORDERS, EXPLAIN_NUMBERS
 from mondrian_kernel._typing import FloatArray
 
 Predict = Callable[[FloatArray], FloatArray]
@@ -56,7 +56,7 @@ def shapley_values(
         background, starts, _orders(n_columns, background.shape[0]), strict=True
     ):
         steps, masks, place = _walks(orders)
-        size = max(1, EXPLAIN_NUMBERS // max(masks.shape[0] * rows.shape[1], 1))
+        size = max(1, settings.EXPLAIN_NUMBERS // max(masks.shape[0] * rows.shape[1], 1))
         for begin in range(0, n_rows, size):
             some = slice(begin, begin + size)
             mixed = np.where(masks[:, None, group], rows[some], z)
@@ -72,7 +72,7 @@ def shapley_values(
 
 def _orders(n_columns: int, n_rows: int) -> NDArray[np.intp]:
     """Return orders of the columns for each row of the background, (n_rows, n_orders, G)."""
-    if n_columns <= EXPLAIN_ALL_ORDERS:
+    if n_columns <= settings.EXPLAIN_ALL_ORDERS:
         return np.array([list(permutations(range(n_columns)))] * n_rows)
     rng = np.random.default_rng(0)  # the same row has the same explanation every time
     one = rng.permuted(np.tile(np.arange(n_columns), (n_rows, 1)), axis=1)
@@ -107,7 +107,7 @@ def most_similar(
     n_rows, k = leaf.shape[0], min(n_neighbours, leaf.shape[0])
     best: NDArray[np.intp] = np.empty((X.shape[0], 0), np.intp)
     kernel: FloatArray = np.empty((X.shape[0], 0))
-    size = max(1, EXPLAIN_NUMBERS // (levels.n_levels * levels.n_trees))
+    size = max(1, settings.EXPLAIN_NUMBERS // (levels.n_levels * levels.n_trees))
     for begin in range(0, n_rows, size):
         block = levels.features(leaf[begin : begin + size], None) @ new
         found = block.T.toarray()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import FOLD_ALL_ROWS, FOLD_MOST_ROWS, FOLD_ROWS, FOLD_SHARE
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 
@@ -50,12 +50,12 @@ def draw_folds(n_rows: int, seed: int) -> Folds:
     """
     order = np.random.default_rng([seed, 3]).permutation(n_rows)
     of_row = np.full(n_rows, -1, np.intp)
-    if n_rows <= FOLD_ALL_ROWS:
+    if n_rows <= settings.FOLD_ALL_ROWS:
         n_folds = min(5, n_rows // 2)
         if n_folds >= 2:
             of_row[order] = np.arange(n_rows) % n_folds
         return Folds(of_row, n_folds if n_folds >= 2 else 0)
-    size = min(int(FOLD_SHARE * n_rows), FOLD_MOST_ROWS)
-    n_folds = int(np.clip(np.ceil(FOLD_ROWS / size), 1, 3))
+    size = min(int(settings.FOLD_SHARE * n_rows), settings.FOLD_MOST_ROWS)
+    n_folds = int(np.clip(np.ceil(settings.FOLD_ROWS / size), 1, 3))
     of_row[order[: n_folds * size]] = np.repeat(np.arange(n_folds), size)
     return Folds(of_row, n_folds)

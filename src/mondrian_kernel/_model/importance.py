@@ -16,17 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import probabilities
 from mondrian_kernel._model.kernel_fit import KernelFit
 from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.spread import Spread
-from mondrian_kernel._settings import (
-    IMPORTANCE_PREDICTIONS,
-    IMPORTANCE_PREDICTIONS_PER_ROW,
-    IMPORTANCE_ROWS,
-    IMPORTANCE_SHUFFLES,
-    MEASURED_COVERAGE,
-)
 from mondrian_kernel._typing import FloatArray
 
 
@@ -63,10 +57,12 @@ def importances(
     if fit.folds.n_folds == 0:
         return np.empty((2, 0))
     rng = np.random.default_rng([fit.model.seed, 10])
-    allowed = np.clip(IMPORTANCE_PREDICTIONS_PER_ROW * rows.shape[0], *IMPORTANCE_PREDICTIONS)
-    n = int(np.clip(allowed // n_columns, *IMPORTANCE_ROWS))
+    allowed = np.clip(
+        settings.IMPORTANCE_PREDICTIONS_PER_ROW * rows.shape[0], *settings.IMPORTANCE_PREDICTIONS
+    )
+    n = int(np.clip(allowed // n_columns, *settings.IMPORTANCE_ROWS))
     some = rng.permutation(fit.rows)[:n]
-    n_shuffles = min(IMPORTANCE_SHUFFLES, some.size // 2)
+    n_shuffles = min(settings.IMPORTANCE_SHUFFLES, some.size // 2)
     part = np.arange(some.size) % n_shuffles
     other = np.empty_like(some)
     for shuffle in range(n_shuffles):
@@ -119,7 +115,7 @@ def findings_of_numbers(
         "measures": {
             "root mean squared error": float(np.sqrt(square.mean())),
             "R²": float(1.0 - np.average(loss(fit.predictions, fit.rows), weights=s)),
-            f"share in {100 * MEASURED_COVERAGE:.0f} % intervals": _coverage(spread),
+            f"share in {100 * settings.MEASURED_COVERAGE:.0f} % intervals": _coverage(spread),
         },
     }
 
@@ -158,7 +154,7 @@ def findings_of_classes(
 
 def _coverage(spread: Spread) -> float:
     """Return the share of rows held out inside intervals that the other half of them makes."""
-    tail = 0.5 * (1.0 - MEASURED_COVERAGE)
+    tail = 0.5 * (1.0 - settings.MEASURED_COVERAGE)
     half, inside = np.arange(spread.weight.size) % 2 == 0, np.empty(spread.errors.shape)
     for own in (half, ~half):
         parts = {name: getattr(spread, name)[~own] for name in ("errors", "predictions", "weight")}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.columns import Metric, rounded
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
@@ -27,35 +28,6 @@ from mondrian_kernel._model.spread import (
 )
 from mondrian_kernel._model.trend import fit_trend
 from mondrian_kernel._path.driver import Stages
-from mondrian_kernel._settings import (
-    COLUMN_MANY_ROWS,
-    FIT_COLUMN_BYTES,
-    FIT_NODE_BYTES,
-    FIT_ROW_BYTES,
-    FIT_TREE_BYTES,
-    LEVEL_BYTES,
-    LEVEL_CELLS,
-    LEVEL_CELLS_LARGE,
-    LEVEL_CELLS_SHARE,
-    LEVEL_COUNT,
-    LEVEL_LANDMARK_NUMBERS,
-    LEVEL_LANDMARKS,
-    LEVEL_OUTPUTS,
-    LEVEL_PAIRS,
-    LEVEL_PAIRS_MOST,
-    LEVEL_RATIO,
-    LEVEL_ROWS,
-    LEVEL_ROWS_SHARE,
-    LEVEL_TREES,
-    METRIC_NOISE,
-    METRIC_POWER_MANY,
-    METRIC_POWERS,
-    METRIC_ROWS,
-    METRIC_TREES,
-    MODEL_TREES,
-    PILOT_TREES,
-    SINGLE_BITS,
-)
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
@@ -219,10 +191,14 @@ def choose_metric(
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
         return metric, [np.ones(rows.shape[1])]
-    many = rows.shape[0] > COLUMN_MANY_ROWS
-    powers = (*METRIC_POWERS, METRIC_POWER_MANY) if many else METRIC_POWERS
-    if rows.shape[0] > METRIC_ROWS:
-        some = np.sort(np.random.default_rng([seed, 8]).permutation(rows.shape[0])[:METRIC_ROWS])
+    many = rows.shape[0] > settings.COLUMN_MANY_ROWS
+    powers = (
+        (*settings.METRIC_POWERS, settings.METRIC_POWER_MANY) if many else settings.METRIC_POWERS
+    )
+    if rows.shape[0] > settings.METRIC_ROWS:
+        some = np.sort(
+            np.random.default_rng([seed, 8]).permutation(rows.shape[0])[: settings.METRIC_ROWS]
+        )
         rows, Y, weight = rows[some], Y[some], weight[some]
         folds = folds.take(some)
     by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
@@ -230,18 +206,18 @@ def choose_metric(
 
     def errors(candidate: Metric, noises: Sequence[float]) -> FloatArray:
         T = candidate.columns(rows)
-        operator = grow_levels(T, weight, seed, METRIC_TREES, None, n_jobs)[-1]
+        operator = grow_levels(T, weight, seed, settings.METRIC_TREES, None, n_jobs)[-1]
 
         def error(noise: float) -> FloatArray:
-            v = np.full((LEVEL_COUNT, 1), np.exp(noise))
+            v = np.full((settings.LEVEL_COUNT, 1), np.exp(noise))
             rest = fit_folds(operator, by_fold, folds, v) - wanted
             return np.asarray(np.einsum("n,nkj->j", s, rest**2))
 
         return losses_until_lowest(error, noises)[:, 0]
 
     metrics = [metric.raised(power) for power in powers]
-    first = errors(metrics[0], METRIC_NOISE)
-    noise = METRIC_NOISE[int(np.argmin(first))]  # all others are compared at this one
+    first = errors(metrics[0], settings.METRIC_NOISE)
+    noise = settings.METRIC_NOISE[int(np.argmin(first))]  # all others are compared at this one
     found = [first.min(), *(errors(each, [noise])[0] for each in metrics[1:])]
     best = metrics[int(np.argmin(found))]
     return best, [each.columns.relevance / best.columns.relevance for each in metrics]
@@ -252,8 +228,8 @@ def _choose_weights(
 ) -> FloatArray:
     """Return the weights of the levels, chosen with some of the trees and some of the rows."""
     n_rows = folds.of_row.size
-    most = max(LEVEL_ROWS, int(LEVEL_ROWS_SHARE * n_rows))
-    operator = operator.with_trees(LEVEL_TREES)
+    most = max(settings.LEVEL_ROWS, int(settings.LEVEL_ROWS_SHARE * n_rows))
+    operator = operator.with_trees(settings.LEVEL_TREES)
     if n_rows > most:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
         operator, by_fold = operator.take(some), by_fold[some]
@@ -280,7 +256,7 @@ def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
         points=None if T is None else T[out],
         known=known_share(operator, levels, out),
     )
-    weights = rounded(spread.cell_weights, SINGLE_BITS)
+    weights = rounded(spread.cell_weights, settings.SINGLE_BITS)
     return replace(model, spread=replace(spread, cell_weights=weights))
 
 
@@ -298,15 +274,17 @@ def cell_weights(
     """
     sums = operator.with_weights(np.ones(v.size)).scatter(dual)
     each = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None]
-    return rounded(unit * each * sums, SINGLE_BITS)
+    return rounded(unit * each * sums, settings.SINGLE_BITS)
 
 
 def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
     """Return a few random combinations of many outputs, by which errors are compared as well."""
     n_outputs = by_fold.shape[2]
-    if n_outputs <= LEVEL_OUTPUTS:
+    if n_outputs <= settings.LEVEL_OUTPUTS:
         return by_fold
-    signs = np.random.default_rng([seed, 6]).choice([-1.0, 1.0], size=(n_outputs, LEVEL_OUTPUTS))
+    signs = np.random.default_rng([seed, 6]).choice(
+        [-1.0, 1.0], size=(n_outputs, settings.LEVEL_OUTPUTS)
+    )
     return np.asarray(by_fold @ signs)
 
 
@@ -319,12 +297,12 @@ def plan_sizes(
     """
     (n_rows, n_columns), n_trees = shape, n_estimators
     if isinstance(n_trees, str):
-        n_trees = int(np.clip(LEVEL_PAIRS / n_rows, *MODEL_TREES))
-        n_trees = max(1, min(n_trees, LEVEL_PAIRS_MOST // n_rows))
+        n_trees = int(np.clip(settings.LEVEL_PAIRS / n_rows, *settings.MODEL_TREES))
+        n_trees = max(1, min(n_trees, settings.LEVEL_PAIRS_MOST // n_rows))
     check_budget(max_cells, n_trees)
-    most = max(LEVEL_CELLS, LEVEL_CELLS_LARGE * n_rows)
-    cells = min(LEVEL_CELLS_SHARE * n_rows, most)
-    cells = min(cells, LEVEL_BYTES / (2 * n_trees * (8 * n_columns + 44)))
+    most = max(settings.LEVEL_CELLS, settings.LEVEL_CELLS_LARGE * n_rows)
+    cells = min(settings.LEVEL_CELLS_SHARE * n_rows, most)
+    cells = min(cells, settings.LEVEL_BYTES / (2 * n_trees * (8 * n_columns + 44)))
     if max_cells is not None:
         cells = min(cells, max_cells / n_trees)
     check_memory(n_rows, fit_bytes(n_rows, n_columns, n_trees, cells))
@@ -333,10 +311,14 @@ def plan_sizes(
 
 def fit_bytes(n_rows: int, n_columns: int, n_trees: int, n_cells: float) -> float:
     """Return about how much memory a fit takes, with ``n_cells`` cells a tree."""
-    node, column = FIT_NODE_BYTES
-    fewer = LEVEL_LANDMARKS - min(LEVEL_LANDMARKS, LEVEL_LANDMARK_NUMBERS // n_rows)
-    own = FIT_ROW_BYTES - 4 * fewer  # many rows have fewer numbers in the preconditioner
-    rows = n_rows * (own + FIT_COLUMN_BYTES * n_columns + FIT_TREE_BYTES * n_trees)
+    node, column = settings.FIT_NODE_BYTES
+    fewer = settings.LEVEL_LANDMARKS - min(
+        settings.LEVEL_LANDMARKS, settings.LEVEL_LANDMARK_NUMBERS // n_rows
+    )
+    own = settings.FIT_ROW_BYTES - 4 * fewer  # many rows have fewer numbers in the preconditioner
+    rows = n_rows * (
+        own + settings.FIT_COLUMN_BYTES * n_columns + settings.FIT_TREE_BYTES * n_trees
+    )
     return rows + 2 * n_cells * n_trees * (node + column * n_columns)
 
 
@@ -348,10 +330,12 @@ def plan_trees(
     The last lifetime is that at which trees have a quarter as many cells as rows, within bounds.
     """
     n_trees, cells = plan_sizes(rows.shape, n_estimators, max_cells)
-    growth = Growth(rows, PILOT_TREES, seed, 1)
-    budget = max(int(cells * PILOT_TREES), PILOT_TREES + 1)
+    growth = Growth(rows, settings.PILOT_TREES, seed, 1)
+    budget = max(int(cells * settings.PILOT_TREES), settings.PILOT_TREES + 1)
     longest = growth.advance_within(np.finfo(float).max, budget)
     if not np.isfinite(longest) or longest > 1e300 or longest == 0:  # no cut left: rows all equal
         times = growth.cut_times
         longest = float(times[-1]) if times.size else 1.0
-    return np.asarray(longest / LEVEL_RATIO ** np.arange(LEVEL_COUNT)[::-1]), n_trees
+    return np.asarray(
+        longest / settings.LEVEL_RATIO ** np.arange(settings.LEVEL_COUNT)[::-1]
+    ), n_trees

@@ -9,24 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric, rank_table, significant
-from mondrian_kernel._settings import (
-    COLUMN_LEAST_RELEVANCE,
-    COLUMN_LEAST_ROWS,
-    COLUMN_MANY_ROWS,
-    COLUMN_PAIRS,
-    COLUMN_PRIOR,
-    COLUMN_RANK_PRIOR,
-    COLUMN_RATE,
-    COLUMN_ROWS,
-    COLUMN_START_ALPHAS,
-    COLUMN_START_LIFETIMES,
-    COLUMN_START_ROWS,
-    COLUMN_STEPS,
-    COLUMN_WIDTHS,
-    LEAST_ERROR,
-    RANK_ROWS,
-)
 from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
 from mondrian_kernel._typing import FloatArray
 
@@ -43,8 +27,8 @@ def learn_columns(
     scale: FloatArray,
     group: NDArray[np.intp] | None = None,
     ranked: NDArray[np.bool_] | None = None,
-    step_rows: int = COLUMN_ROWS[0],
-    steps: int = COLUMN_STEPS[0],
+    step_rows: int = settings.COLUMN_ROWS[0],
+    steps: int = settings.COLUMN_STEPS[0],
     tell: Tell = no_one,
 ) -> Metric:
     r"""Learn the columns, by the error of the exact kernel on rows that it was not fitted to.
@@ -96,22 +80,22 @@ def learn_columns(
     n_rows, n_columns = rows.shape
     group = np.arange(n_columns) if group is None else group
     ranked = np.ones(n_columns, bool) if ranked is None else ranked
-    widths = np.array(COLUMN_WIDTHS)
+    widths = np.array(settings.COLUMN_WIDTHS)
     plain = Columns.scaled(scale)
     spread = _mean_distance(rows, scale)
-    if n_rows < COLUMN_LEAST_ROWS or spread == 0.0 or not np.ptp(Y, axis=0).any():
+    if n_rows < settings.COLUMN_LEAST_ROWS or spread == 0.0 or not np.ptp(Y, axis=0).any():
         lifetime = 1.0 / spread if spread > 0 else 1.0
         return Metric(plain, lifetime * widths, np.full(widths.size, 1.0 / widths.size))
     some: NDArray[np.intp] | slice = slice(None)
-    if n_rows > RANK_ROWS:
-        some = np.sort(np.random.default_rng([seed, 11]).permutation(n_rows)[:RANK_ROWS])
+    if n_rows > settings.RANK_ROWS:
+        some = np.sort(np.random.default_rng([seed, 11]).permutation(n_rows)[: settings.RANK_ROWS])
     knots, ranks = rank_table(rows[some], None if weight is None else weight[some])
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed, step_rows, steps)
     theta = search.descend(search.start(), tell)
     r, m, v = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
-    relevance = np.maximum(relevance / relevance.mean(), COLUMN_LEAST_RELEVANCE)
+    relevance = np.maximum(relevance / relevance.mean(), settings.COLUMN_LEAST_RELEVANCE)
     relevance = significant(relevance)
     lifetime = float(significant(np.exp(r.max()) * np.exp(r - r.max())[group].mean())[()])
     share = np.where(ranked, significant(m[group]), 0.0)
@@ -122,7 +106,7 @@ def learn_columns(
 
 
 def _mean_distance(rows: FloatArray, scale: FloatArray | float = 1.0) -> float:
-    some = rows[:: max(1, rows.shape[0] // COLUMN_START_ROWS)] / scale
+    some = rows[:: max(1, rows.shape[0] // settings.COLUMN_START_ROWS)] / scale
     return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
 
 
@@ -143,10 +127,10 @@ class _Search:
         n_rows, n_columns = rows.shape
         self.group, self.n_groups = group, int(group.max()) + 1
         self.rng = np.random.default_rng(seed)
-        many = max(1.0, n_rows / COLUMN_MANY_ROWS)  # the work may grow as the rows do
-        self.steps = int(min(steps * np.sqrt(many), COLUMN_STEPS[1]))
-        most = min(step_rows * np.sqrt(many), COLUMN_ROWS[1])
-        most = int(min(most, np.sqrt(many * COLUMN_PAIRS / n_columns)))
+        many = max(1.0, n_rows / settings.COLUMN_MANY_ROWS)  # the work may grow as the rows do
+        self.steps = int(min(steps * np.sqrt(many), settings.COLUMN_STEPS[1]))
+        most = min(step_rows * np.sqrt(many), settings.COLUMN_ROWS[1])
+        most = int(min(most, np.sqrt(many * settings.COLUMN_PAIRS / n_columns)))
         self.n_out = max(1, min(n_rows // 3, most))
         self.n_fit = min(n_rows - self.n_out, most)
         # Rows that the steps will draw; more are never looked at.
@@ -177,12 +161,12 @@ class _Search:
 
     def start(self) -> FloatArray:
         """Return the best of a few points at which all columns count alike."""
-        n = min(COLUMN_START_ROWS, self.Y.shape[0] // 2)
+        n = min(settings.COLUMN_START_ROWS, self.Y.shape[0] // 2)
         some = self.rng.permutation(self.Y.shape[0])
         parts = some[:n], some[n : 2 * n]
         T = 0.5 * (self.values[parts[0]] + self.ranks[parts[0]])
         spread = max(_mean_distance(T.astype(np.float64)), float(np.finfo(np.float32).tiny))
-        n_widths = len(COLUMN_WIDTHS)
+        n_widths = len(settings.COLUMN_WIDTHS)
         points = [
             np.concatenate(
                 [
@@ -191,8 +175,8 @@ class _Search:
                     np.full(n_widths, -np.log(alpha * n_widths)),
                 ]
             )
-            for c in COLUMN_START_LIFETIMES
-            for alpha in COLUMN_START_ALPHAS
+            for c in settings.COLUMN_START_LIFETIMES
+            for alpha in settings.COLUMN_START_ALPHAS
         ]
         values = [self.slope(point, *parts)[0] for point in points]
         return points[int(np.argmin(values))]
@@ -210,7 +194,7 @@ class _Search:
             mean = 0.9 * mean + 0.1 * gradient
             for kind in kinds:
                 square[kind] = 0.95 * square[kind] + 0.05 * np.mean(gradient[kind] ** 2)
-            rate = COLUMN_RATE * min(1.0, 2.0 * (1.0 - step / steps))
+            rate = settings.COLUMN_RATE * min(1.0, 2.0 * (1.0 - step / steps))
             unit = np.sqrt(square / (1.0 - 0.95 ** (step + 1))) + 1e-8
             theta = theta - rate * mean / (1.0 - 0.9 ** (step + 1)) / unit
             last = [*last, theta] if step > 2 * steps // 3 else [theta]
@@ -222,7 +206,7 @@ class _Search:
 
         It is the same memory in every step: new memory would take as long as what is done in it.
         """
-        shapes = [(len(COLUMN_WIDTHS) + 1, n, n_fit) for n in (n_fit, n_out)]
+        shapes = [(len(settings.COLUMN_WIDTHS) + 1, n, n_fit) for n in (n_fit, n_out)]
         ends = np.cumsum([0, *map(np.prod, shapes)])
         if self._room.size < ends[-1]:
             self._room = np.empty(ends[-1], np.float32)
@@ -249,7 +233,7 @@ class _Search:
         K = self._matrices(out.size, fitted.size)
         for t, E in zip(T, K, strict=True):
             city_block(t, by_column, E[0])
-            E[0] *= np.float32(-COLUMN_WIDTHS[0])
+            E[0] *= np.float32(-settings.COLUMN_WIDTHS[0])
             np.exp(E[0], out=E[0])
             for k in range(1, v.size):  # each is the fourth power of the one before
                 np.multiply(E[k - 1], E[k - 1], out=E[k])
@@ -264,7 +248,7 @@ class _Search:
         parts = K[1][:-1] @ single
         residual = np.tensordot(v, parts, 1) + centre - self.Y[out]
         scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
-        error = float(np.sum(s_out * residual**2) / scale) + LEAST_ERROR
+        error = float(np.sum(s_out * residual**2) / scale) + settings.LEAST_ERROR
         slope = (2.0 * s_out * residual / (scale * error)).astype(np.float32)
         down = _weighted_sum(v, K[1]).T @ slope
         z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
@@ -272,7 +256,7 @@ class _Search:
         gradient = np.empty_like(theta)
         change = np.sum(slope * parts, axis=(1, 2)) - np.sum(z * (K[0][:-1] @ single), axis=(1, 2))
         gradient[2 * n_groups :] = half * weights * change
-        by_width = (-weights * np.array(COLUMN_WIDTHS)).astype(np.float32)
+        by_width = (-weights * np.array(settings.COLUMN_WIDTHS)).astype(np.float32)
         pairs = []  # derivatives in the distances of the pairs of both matrices
         for E, left in zip(K, (-z, slope), strict=True):
             by_distance = _weighted_sum(by_width, E)
@@ -288,10 +272,13 @@ class _Search:
         of_value, of_rank = by_part
         centred, logit = r - r.mean(), theta[n_groups : 2 * n_groups]
         gradient[:n_groups] = np.exp(r) * ((1 - m) * of_value + m * of_rank)
-        gradient[:n_groups] += centred / COLUMN_PRIOR**2
+        gradient[:n_groups] += centred / settings.COLUMN_PRIOR**2
         gradient[n_groups : 2 * n_groups] = np.exp(r) * m * (1 - m) * (of_rank - of_value)
-        gradient[n_groups : 2 * n_groups] += logit / COLUMN_RANK_PRIOR**2
-        prior = np.sum(centred**2) / COLUMN_PRIOR**2 + np.sum(logit**2) / COLUMN_RANK_PRIOR**2
+        gradient[n_groups : 2 * n_groups] += logit / settings.COLUMN_RANK_PRIOR**2
+        prior = (
+            np.sum(centred**2) / settings.COLUMN_PRIOR**2
+            + np.sum(logit**2) / settings.COLUMN_RANK_PRIOR**2
+        )
         return half * np.log(error) + 0.5 * float(prior), gradient
 
 

@@ -12,16 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
-from mondrian_kernel._settings import (
-    LEVEL_CHOICE_STEPS,
-    LEVEL_NOISE,
-    LEVEL_SLOPES,
-    LEVEL_STEPS,
-    LEVEL_TOL,
-)
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import row_blocks
@@ -32,7 +26,7 @@ def solve_levels(
     targets: FloatArray,
     root: FloatArray,
     weights: FloatArray,
-    max_steps: int = LEVEL_STEPS,
+    max_steps: int = settings.LEVEL_STEPS,
     tell: Tell = no_one,
 ) -> FloatArray:
     r"""Return coefficients of the rows, of many ridge fits at once.
@@ -63,7 +57,7 @@ def solve_levels(
     # Single precision is far below the tolerance, and twice as fast.
     root, weights = root.astype(np.float32), weights.astype(np.float32)
     B = root * targets.astype(np.float32)
-    enough = LEVEL_TOL * np.linalg.norm(B, axis=0)
+    enough = settings.LEVEL_TOL * np.linalg.norm(B, axis=0)
 
     def product(P: FloatArray) -> FloatArray:
         out = operator.products(root * P, weights)
@@ -74,7 +68,7 @@ def solve_levels(
     def finished(now: Progress) -> bool:
         left = np.linalg.norm(now.residual, axis=0)
         over = float(np.max(left / np.where(enough > 0, enough, np.inf)))
-        tell(1.0 + np.log(max(over, 1.0)) / np.log(LEVEL_TOL))
+        tell(1.0 + np.log(max(over, 1.0)) / np.log(settings.LEVEL_TOL))
         return bool(np.all(left <= enough))
 
     dual, _ = conjugate_gradients(
@@ -151,7 +145,7 @@ def fit_folds(
     root = np.repeat(root, n_outputs * n_fits, axis=1)
     targets = np.repeat(by_fold.reshape(n_rows, -1), n_fits, axis=1)
     each = np.tile(weights, n_folds * n_outputs)
-    dual = solve_levels(operator, targets, root, each, LEVEL_CHOICE_STEPS)
+    dual = solve_levels(operator, targets, root, each, settings.LEVEL_CHOICE_STEPS)
     found = predictions_of(operator, dual, each)
     return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
 
@@ -178,13 +172,15 @@ def lowest_weights(
     there is beside them, the longer a fit takes.
     """
     depth = np.arange(n_levels)[:, None] - (n_levels - 1)
-    shapes = np.exp(depth * np.array(LEVEL_SLOPES))
+    shapes = np.exp(depth * np.array(settings.LEVEL_SLOPES))
     if n_folds == 0:
-        return np.asarray(np.exp(LEVEL_NOISE[0]) * shapes[:, 0])
-    found = losses_until_lowest(lambda noise: losses(np.exp(noise) * shapes), LEVEL_NOISE)
+        return np.asarray(np.exp(settings.LEVEL_NOISE[0]) * shapes[:, 0])
+    found = losses_until_lowest(lambda noise: losses(np.exp(noise) * shapes), settings.LEVEL_NOISE)
     at, slope = np.unravel_index(np.argmin(found), found.shape)
     logs = np.log(found[:, slope] + np.finfo(float).tiny)
-    noise = LEVEL_NOISE[at] + _shift_to_lowest(logs, int(at), np.array(LEVEL_NOISE))
+    noise = settings.LEVEL_NOISE[at] + _shift_to_lowest(
+        logs, int(at), np.array(settings.LEVEL_NOISE)
+    )
     return np.asarray(np.exp(noise) * shapes[:, slope])
 
 

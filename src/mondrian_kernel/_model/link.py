@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import encode, slope, value
 from mondrian_kernel._model.spread import faded
-from mondrian_kernel._settings import LINK_PRIOR
 from mondrian_kernel._typing import FloatArray
 
 
@@ -40,8 +40,10 @@ def fit_link(F: FloatArray, labels: NDArray[np.intp], weight: FloatArray) -> Flo
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
         Z, away = log_odds(F, theta), theta - start
         rest = s[:, None] * slope("log_loss", Y, Z)
-        lost = float(s @ value("log_loss", Y, Z)) + 0.5 * LINK_PRIOR * away @ away
-        gradient = np.concatenate([[np.sum(rest * F)], rest.sum(axis=0)]) + LINK_PRIOR * away
+        lost = float(s @ value("log_loss", Y, Z)) + 0.5 * settings.LINK_PRIOR * away @ away
+        gradient = (
+            np.concatenate([[np.sum(rest * F)], rest.sum(axis=0)]) + settings.LINK_PRIOR * away
+        )
         return lost, gradient
 
     found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B").x

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.notes import FitNotes
 from mondrian_kernel._path.html_repr import page
-from mondrian_kernel._settings import HTML_COLUMNS
 from mondrian_kernel._typing import FloatArray
 
 
@@ -47,7 +47,7 @@ def model_html(
 def _bars(importances: FloatArray, columns: list[Any]) -> str:
     """Return the largest importances as bars, with their deviations."""
     mean, std = importances
-    order = np.argsort(-mean, kind="stable")[:HTML_COLUMNS]
+    order = np.argsort(-mean, kind="stable")[: settings.HTML_COLUMNS]
     longest = max(float(mean[order[0]]), np.finfo(float).tiny)
     body = "".join(
         f'<tr><th scope="row" style="text-align:left">{escape(str(columns[j]))}</th>'

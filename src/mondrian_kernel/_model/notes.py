@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import BACKGROUND_ROWS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 
@@ -84,7 +84,7 @@ def draw_background(
     """
     order = np.lexsort([np.arange(rows.shape[0]), *Y.T[::-1]])
     s = np.ones(rows.shape[0]) if weight is None else weight[order]
-    n = min(BACKGROUND_ROWS, rows.shape[0])
+    n = min(settings.BACKGROUND_ROWS, rows.shape[0])
     wanted = (np.arange(n) + np.random.default_rng([seed, 9]).uniform(size=n)) / n
     share = np.cumsum(s) / s.sum()
     some = np.minimum(np.searchsorted(share, wanted), rows.shape[0] - 1)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, evidences, signal_variance
 from mondrian_kernel._linear.levels import LevelOperator, cells_above, is_in_order
 from mondrian_kernel._linear.operator import CellOperator, Operator, SparseOperator
@@ -23,7 +24,6 @@ from mondrian_kernel._model.spread import (
     known_share,
     unknown_spread,
 )
-from mondrian_kernel._settings import VARIANCE_DENSE_SIZE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
@@ -167,11 +167,12 @@ class ErrorBars:
         assert model.rows is not None
         rows, alpha = model.rows, model.alpha
         operator = fitted_operator(model.trees, model.levels, rows, n_jobs)
-        if operator.size > VARIANCE_DENSE_SIZE:
+        if operator.size > settings.VARIANCE_DENSE_SIZE:
             raise ValueError(
                 f"The joint posterior of {operator.n_rows} rows needs a matrix of "
-                f"{operator.size} × {operator.size} numbers, more than {VARIANCE_DENSE_SIZE} × "
-                f"{VARIANCE_DENSE_SIZE}. Fit fewer rows, or use return_std or predict_interval."
+                f"{operator.size} × {operator.size} numbers, more than "
+                f"{settings.VARIANCE_DENSE_SIZE} × {settings.VARIANCE_DENSE_SIZE}. Fit fewer rows, "
+                "or use return_std or predict_interval."
             )
         exact = PredictiveVariance(operator, alpha)
         return cls(exact, standard_loo_errors(operator, rows.Y, alpha, exact), rows.weight)

@@ -13,18 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.error_scale import fit_error_scale, hats, interpolated, knots_of
-from mondrian_kernel._settings import (
-    ERROR_HALF_LIFE,
-    QUANTILE_KNOTS,
-    QUANTILE_KNOTS_ROWS,
-    RANGE_ROWS,
-    RANGE_SHARE,
-    RECENT_ROWS,
-    SPREAD_LEARNING,
-    SPREAD_UNKNOWN,
-)
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray, RowArray
 
@@ -113,7 +104,7 @@ class Spread:
         """
         out = np.empty((shares.size, *predictions.shape))
         n_rows = self.weight.sum() ** 2 / (self.weight @ self.weight)
-        n_knots = int(np.clip(n_rows // QUANTILE_KNOTS_ROWS, 1, QUANTILE_KNOTS))
+        n_knots = int(np.clip(n_rows // settings.QUANTILE_KNOTS_ROWS, 1, settings.QUANTILE_KNOTS))
         for k, (errors, own) in enumerate(zip(self.errors.T, self.predictions.T, strict=True)):
             knots = knots_of(own, self.weight, n_knots)
             found = np.empty((shares.size, knots.size))
@@ -195,10 +186,10 @@ def faded(old: FloatArray, weight: FloatArray, new: FloatArray) -> tuple[FloatAr
 
     Errors of rows held out count as much as those of a long stream do, and then fade.
     """
-    keep, n = 0.5 ** (1.0 / ERROR_HALF_LIFE), new.shape[0]
+    keep, n = 0.5 ** (1.0 / settings.ERROR_HALF_LIFE), new.shape[0]
     weight = weight * (keep**n * min(1.0, 1.0 / ((1.0 - keep) * weight.sum())))
     weight = np.concatenate([weight, keep ** np.arange(n - 1, -1, -1)])
-    late = weight > keep**RECENT_ROWS * weight.max()
+    late = weight > keep**settings.RECENT_ROWS * weight.max()
     return np.concatenate([old, new])[late], weight[late]
 
 
@@ -246,7 +237,7 @@ def range_of(Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]
     at least; or 0, where no y is negative (or none is positive).
     """
     low, high = Y.min(axis=0), Y.max(axis=0)
-    enough = RANGE_SHARE * weight.sum() if Y.shape[0] >= RANGE_ROWS else np.inf
+    enough = settings.RANGE_SHARE * weight.sum() if Y.shape[0] >= settings.RANGE_ROWS else np.inf
     at_low, at_high = weight @ (low == Y) >= enough, weight @ (high == Y) >= enough
     lowest = np.where(at_low, low, np.where(low >= 0, 0.0, -np.inf))
     highest = np.where(at_high, high, np.where(high <= 0, 0.0, np.inf))
@@ -321,7 +312,9 @@ def errors_with_all_rows(
     """
     square = np.average(errors**2, axis=0, weights=weight)
     stays = np.minimum(noise / np.where(square > 0, square, np.inf), 1.0)
-    out: FloatArray = errors * np.sqrt(stays + (1.0 - stays) * fitted ** (2 * SPREAD_LEARNING))
+    out: FloatArray = errors * np.sqrt(
+        stays + (1.0 - stays) * fitted ** (2 * settings.SPREAD_LEARNING)
+    )
     return out
 
 
@@ -335,4 +328,4 @@ def known_share(operator: LevelOperator, levels: Levels, rows: NDArray[np.intp])
     counts = alone.scatter(np.ones((operator.n_rows, 1))) * np.sqrt(n_trees)
     counts[levels.offset[1] :] = 0.0
     shared = alone.take(rows).gather((counts > 1.5).astype(np.float64)) / np.sqrt(n_trees)
-    return float(np.clip(np.quantile(shared, SPREAD_UNKNOWN) ** 2, 1e-6, 1.0))
+    return float(np.clip(np.quantile(shared, settings.SPREAD_UNKNOWN) ** 2, 1e-6, 1.0))

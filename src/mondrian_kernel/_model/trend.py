@@ -22,26 +22,9 @@ from scipy import linalg
 from scipy.linalg import blas, lapack
 from scipy.spatial.distance import cdist
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.folds import Folds, draw_folds
-from mondrian_kernel._settings import (
-    LANDMARK_JITTER,
-    TREND_ALPHAS,
-    TREND_BLOCK,
-    TREND_END,
-    TREND_FINAL_LANDMARKS,
-    TREND_FINALISTS,
-    TREND_FOLDS,
-    TREND_LANDMARKS,
-    TREND_LINEAR,
-    TREND_LINEAR_GAIN,
-    TREND_MARGIN,
-    TREND_ROWS,
-    TREND_SAMPLE_LANDMARKS,
-    TREND_SAMPLE_ROWS,
-    TREND_SCALES,
-    TREND_SMOOTH_SCALES,
-)
 from mondrian_kernel._typing import FloatArray
 
 
@@ -145,10 +128,10 @@ class Trend:
     def features(self, rows: FloatArray, L: FloatArray) -> NDArray[np.float32]:
         """Return L⁻¹ k of rows, with k as of :meth:`at`, and last 1."""
         B = np.ones((rows.shape[0], L.shape[0] + 1), np.float32)
-        for begin in range(0, rows.shape[0], TREND_BLOCK):
-            K = self.at(rows[begin : begin + TREND_BLOCK])
+        for begin in range(0, rows.shape[0], settings.TREND_BLOCK):
+            K = self.at(rows[begin : begin + settings.TREND_BLOCK])
             half = linalg.solve_triangular(L, K.T, lower=True, check_finite=False)
-            B[begin : begin + TREND_BLOCK, :-1] = half.T
+            B[begin : begin + settings.TREND_BLOCK, :-1] = half.T
         return B
 
     def check(self, n_columns: int, n_outputs: int) -> None:
@@ -196,8 +179,8 @@ def _distances(
 
 
 def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
-    for begin in range(0, max(rows.shape[0], 1), TREND_BLOCK):
-        yield rows[begin : begin + TREND_BLOCK]
+    for begin in range(0, max(rows.shape[0], 1), settings.TREND_BLOCK):
+        yield rows[begin : begin + settings.TREND_BLOCK]
 
 
 def fit_trend(
@@ -236,12 +219,12 @@ def fit_trend(
         Trend at each row, of all rows and when each part of the rows is held out.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
-    sample = order[:TREND_SAMPLE_ROWS]
+    sample = order[: settings.TREND_SAMPLE_ROWS]
     blank, start = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
-    blank = blank.around(rows[np.sort(order[:TREND_LANDMARKS])])
-    some = np.sort(order[:TREND_ROWS])
+    blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
+    some = np.sort(order[: settings.TREND_ROWS])
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
-    alpha = TREND_ALPHAS[fit.lowest(start)[0]]
+    alpha = settings.TREND_ALPHAS[fit.lowest(start)[0]]
     return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
 
 
@@ -259,7 +242,7 @@ def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[T
     for k, trend in enumerate(trends):
         fitted = at_rows[folds.of_row != k - 1, k] if k else at_rows[:, 0]
         low, high = fitted.min(axis=0), fitted.max(axis=0)
-        margin = TREND_MARGIN * (high - low)
+        margin = settings.TREND_MARGIN * (high - low)
         ended.append(replace(trend, low=low - margin, high=high + margin))
         np.clip(at_rows[:, k], low - margin, high + margin, out=at_rows[:, k])
     return ended, at_rows
@@ -278,16 +261,16 @@ def choose_kernel(
     All kernels are compared with few landmarks, and the best of them with more. The best of these
     is tried with a linear part.
     """
-    folds = draw_folds(rows.shape[0], seed).first(TREND_FOLDS)
+    folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
-    some = rows[: min(TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
     coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
-    ends = np.quantile(rows, [TREND_END, 1.0 - TREND_END], axis=0)
+    ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
     for factor in factors:
         own = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
         spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
-        widths = [(spread / c, none, none) for c in TREND_SMOOTH_SCALES]
-        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in TREND_SCALES]
+        widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
+        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
         kernels += [Trend(ends, factor, own, coef, zero, *each, -free, free) for each in widths]
     if folds.n_folds == 0:
         return kernels[-1], 0
@@ -296,16 +279,18 @@ def choose_kernel(
         return _Ridge(kernel, rows, Y, weight, folds).lowest(start, step)
 
     few = sorted((lowest(kernel, 3, 2)[::-1], k) for k, kernel in enumerate(kernels))
-    more = rows[: min(TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    finalists = [(kernels[k].around(more), alpha) for (_, alpha), k in few[:TREND_FINALISTS]]
+    more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    finalists = [
+        (kernels[k].around(more), alpha) for (_, alpha), k in few[: settings.TREND_FINALISTS]
+    ]
     found = [lowest(kernel, alpha) for kernel, alpha in finalists]
     best = min(range(len(found)), key=lambda k: found[k][1])
     kernel, (alpha, error) = finalists[best][0], found[best]
     size = float(np.mean(np.sum(kernel.landmarks**2, axis=1)))
     if size > 0.0:
-        linear = replace(kernel, linear=TREND_LINEAR / float(np.sqrt(size)))
+        linear = replace(kernel, linear=settings.TREND_LINEAR / float(np.sqrt(size)))
         penalty, with_linear = lowest(linear, alpha)
-        if with_linear < (1.0 - TREND_LINEAR_GAIN) * error:
+        if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * error:
             return linear, penalty
     return kernel, alpha
 
@@ -322,7 +307,7 @@ def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -
 def landmark_factor(kernel: Trend) -> FloatArray:
     """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
     inner = kernel.kernel(kernel.landmarks)
-    inner.flat[:: inner.shape[0] + 1] += LANDMARK_JITTER
+    inner.flat[:: inner.shape[0] + 1] += settings.LANDMARK_JITTER
     L: FloatArray = linalg.cholesky(inner.T, overwrite_a=True, check_finite=False).T
     return L if kernel.linear == 0.0 else linalg.block_diag(L, np.eye(kernel.landmarks.shape[1]))
 
@@ -345,8 +330,8 @@ class _Ridge:
         self.cross = np.zeros((n_parts, m, Y.shape[1]))
         for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
             own = np.flatnonzero(folds.of_row == fold)
-            for begin in range(0, own.size, TREND_BLOCK):
-                some = own[begin : begin + TREND_BLOCK]
+            for begin in range(0, own.size, settings.TREND_BLOCK):
+                some = own[begin : begin + settings.TREND_BLOCK]
                 k, s, y = kernel.at(rows[some]), weight[some], Y[some]
                 self.cross[fold] += k.T @ (s[:, None] * y)
                 self.mass[fold] += s @ k
@@ -398,8 +383,8 @@ class _Ridge:
 
         The search goes downhill from penalty ``start``, every ``step``-th of them.
         """
-        error = cache(lambda k: self.error(TREND_ALPHAS[k]))
-        at = downhill(error, start, len(TREND_ALPHAS), step)
+        error = cache(lambda k: self.error(settings.TREND_ALPHAS[k]))
+        at = downhill(error, start, len(settings.TREND_ALPHAS), step)
         return at, error(at)
 
     def error(self, alpha: float) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
 from mondrian_kernel._online.rows import last_build, stream_scale
-from mondrian_kernel._settings import WARM_UP
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
@@ -189,7 +189,7 @@ class ExactStream:
             n = _n_unequal(kept)
             if last_build(n) > last_build(_n_unequal(self._kept)):
                 return self._restarted(kept, Y, weight, max_cells)
-            kept = None if n >= WARM_UP else kept
+            kept = None if n >= settings.WARM_UP else kept
         self._learn(X, Y, weight, max_cells, kept)
         return self
 
@@ -245,7 +245,7 @@ class ExactStream:
             self.online.seed,
         )
         new._scale_rule = self._scale_rule
-        new._learn(X, Y, weight, max_cells, None if n >= WARM_UP else X)
+        new._learn(X, Y, weight, max_cells, None if n >= settings.WARM_UP else X)
         new._before = None
         return new
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import check_loss, smoothness
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.group import (
@@ -23,7 +24,6 @@ from mondrian_kernel._online.group import (
     by_level,
     compiled,
 )
-from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
@@ -103,7 +103,7 @@ class Filter(CellLearner):
     W: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     P: FloatArray = field(default_factory=lambda: np.empty(0))
     b: FloatArray = field(default_factory=lambda: np.empty(0))
-    b_variance: FloatArray = field(default_factory=lambda: np.full(1, FLAT_VARIANCE))
+    b_variance: FloatArray = field(default_factory=lambda: np.full(1, settings.FLAT_VARIANCE))
     offset: FloatArray = field(default_factory=lambda: np.empty(0))
     n_rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     growth: FloatArray = field(default_factory=lambda: np.ones(1))

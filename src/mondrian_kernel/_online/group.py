@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import LARGEST_GROWTH, MAX_RUNGS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray, IntArray
 
 Counts = NDArray[np.int64]
@@ -285,7 +285,7 @@ class LearnerGroup:
             n_table = [n_levels * max(n_cells[:n_levels])] * len(learners)
         if any(map(gt, n_table, self._room)):
             self._collect_tables(n_table)
-        if self.small["growth"].item(self._fastest) > LARGEST_GROWTH:
+        if self.small["growth"].item(self._fastest) > settings.LARGEST_GROWTH:
             for learner in learners:
                 learner.rescale()
         n_before = self._n_table
@@ -300,7 +300,7 @@ class LearnerGroup:
         if n_table != n_before:
             self._set_sizes(n_table)
         if origin and origin[-1].size:  # no rung is cut more often than the last
-            origins = (*origin, *[_NO_CELLS] * MAX_RUNGS)[:MAX_RUNGS]
+            origins = (*origin, *[_NO_CELLS] * settings.MAX_RUNGS)[: settings.MAX_RUNGS]
             compiled().inherit(*place, origins, old, self._flat)
         batch = Batch(leaf, column, *place, self.value, Y, weight)
         return learners[0].learn(batch, self.tables, list(self.small.values()), self._keep)

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._online.filter import loss_code
 from mondrian_kernel._online.group import Counts, Judged, compiled
-from mondrian_kernel._settings import MEAN_ROWS
 from mondrian_kernel._typing import FloatArray
 
-_ROWS = np.array(MEAN_ROWS)
+_ROWS = np.array(settings.MEAN_ROWS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Mixture:
     @classmethod
     def equal(cls, n_learners: int, n_outputs: int, *, follows: bool = False) -> Mixture:
         """Return equal weights, before any row; recent means only if it ``follows``."""
-        J, H = n_learners, len(MEAN_ROWS) if follows else 0
+        J, H = n_learners, len(settings.MEAN_ROWS) if follows else 0
         shares = np.full(J, 1.0 / J)
         return cls(
             gram=np.zeros((J + H, J + H)),
@@ -151,7 +151,7 @@ class Mixture:
             "weights": (J + H,),
             "shares": (J,),
         }
-        if H not in (0, len(MEAN_ROWS)):
+        if H not in (0, len(settings.MEAN_ROWS)):
             raise ValueError(f"The mixture has {H} recent means.")
         for name, shape in shapes.items():
             array = getattr(self, name)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import LOG_2PI, lower_factor
-from mondrian_kernel._settings import EXACT_CHANGE, EXACT_DRIFT
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
@@ -98,7 +98,7 @@ class ExactRidge:
         if not self._is_factored:
             return
         size, other = (n + k, n_cells) if self._is_dual else (n_cells, n + k)
-        if size > EXACT_CHANGE * other:
+        if size > settings.EXACT_CHANGE * other:
             self._is_factored = False
         elif self._is_dual:
             self._append_dual(n)
@@ -114,7 +114,7 @@ class ExactRidge:
         if not self._is_factored:
             self._factor()
         fit, drift = self._fit()
-        if drift > EXACT_DRIFT:
+        if drift > settings.EXACT_DRIFT:
             self._factor()
             fit, _ = self._fit()
         return fit

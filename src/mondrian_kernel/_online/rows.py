@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale
-from mondrian_kernel._settings import LARGEST_NUMBER, REPLAY_ROWS, WARM_UP
 from mondrian_kernel._trees.checks import check_magnitudes
 from mondrian_kernel._typing import FloatArray
 
@@ -34,7 +34,7 @@ def part_size(rows: Rows) -> int:
 
     Errors of streams are then those of predictions as they are made.
     """
-    least, most = REPLAY_ROWS
+    least, most = settings.REPLAY_ROWS
     return max(least, min(len(rows[0]), most))
 
 
@@ -71,11 +71,11 @@ def with_room(rows: Rows, n: int) -> Rows:
 
 def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
     """Return what the columns are divided by; in the end no column may be lost by underflow."""
-    if X.shape[0] >= WARM_UP:
-        check_magnitudes(X, "X", least=1.0 / LARGEST_NUMBER)
+    if X.shape[0] >= settings.WARM_UP:
+        check_magnitudes(X, "X", least=1.0 / settings.LARGEST_NUMBER)
     return column_scale(rule, X, weight)
 
 
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
-    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), WARM_UP)) if n_rows else 0
+    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), settings.WARM_UP)) if n_rows else 0

@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import value
 from mondrian_kernel._online.group import Counts, Judged, LearnerGroup
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import Rows, put_at, take_rows
 from mondrian_kernel._online.sizes import ErrorSizes, least_error
 from mondrian_kernel._online.state import AnyLearner, Learner, StreamState
-from mondrian_kernel._settings import (
-    MAX_RUNGS,
-    RUNGS_ABOVE,
-    STREAM_WINDOW,
-)
 from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
@@ -91,7 +87,10 @@ class ScaledStream(StreamState):
             judged = group.learn(*cells, Y, weight)
             self._judge(judged, base, Y - first.offset, weight, cells)
             n_rows = n_before + len(Y)
-            if self.changes_widths and n_rows // STREAM_WINDOW > n_before // STREAM_WINDOW:
+            if (
+                self.changes_widths
+                and n_rows // settings.STREAM_WINDOW > n_before // settings.STREAM_WINDOW
+            ):
                 self._change_widths(max_cells)
         except BaseException:
             self.rollback()
@@ -120,7 +119,9 @@ class ScaledStream(StreamState):
             least = least_error(float(self.mixture.error[-1]), variance)
             self.sizes = self.sizes.learn(self._size_group, cells, errors, least, n_before)
 
-    def learn_parts(self, rows: Rows, max_cells: int | None, size: int = STREAM_WINDOW) -> None:
+    def learn_parts(
+        self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW
+    ) -> None:
         """Learn from any number of rows. If that fails, the stream must not be used any more.
 
         They are taken in parts of ``size`` rows, and the very first row alone. The parts matter for
@@ -139,9 +140,9 @@ class ScaledStream(StreamState):
         full = max_cells is not None and online.n_cells[top] >= max_cells
         rungs = np.arange(top + 1)
         if best == top and not full:
-            self.online = online.deeper(2.0 * online.lifetime, MAX_RUNGS)
-            rungs = np.append(rungs, top)[-MAX_RUNGS:]
-        elif best < top - RUNGS_ABOVE:
+            self.online = online.deeper(2.0 * online.lifetime, settings.MAX_RUNGS)
+            rungs = np.append(rungs, top)[-settings.MAX_RUNGS :]
+        elif best < top - settings.RUNGS_ABOVE:
             self.online, rungs = online.shallower(), rungs[:-1]
         else:
             return

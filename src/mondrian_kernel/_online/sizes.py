@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._online.group import LearnerGroup, Scores
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.rows import put_at
-from mondrian_kernel._settings import RECENT_ROWS, SIZE_HALF_LIFE, SIZE_SHRINKAGE, SPREAD_FLOOR
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
@@ -40,8 +40,13 @@ class ErrorSizes:
     @classmethod
     def begin(cls, n_outputs: int, n_rungs: int, recent: FloatArray | None = None) -> ErrorSizes:
         """Return sizes of 1 everywhere, before any row."""
-        learners = [Means(n_outputs, SIZE_SHRINKAGE, True, SIZE_HALF_LIFE) for _ in range(n_rungs)]
-        recent = np.zeros((2 * RECENT_ROWS, n_outputs)) if recent is None else recent.copy()
+        learners = [
+            Means(n_outputs, settings.SIZE_SHRINKAGE, True, settings.SIZE_HALF_LIFE)
+            for _ in range(n_rungs)
+        ]
+        recent = (
+            np.zeros((2 * settings.RECENT_ROWS, n_outputs)) if recent is None else recent.copy()
+        )
         return cls(learners, Mixture.equal(n_rungs, n_outputs), recent)
 
     def learn(
@@ -79,10 +84,10 @@ class ErrorSizes:
     def check(self) -> None:
         """Raise ValueError unless the parts fit together; learners and mixture check themselves."""
         R, K = len(self.learners), self.mixture.recent.shape[1]
-        shape = 2 * RECENT_ROWS, K
+        shape = 2 * settings.RECENT_ROWS, K
         if self.recent.shape != shape or not np.isfinite(self.recent).all():
             raise ValueError("The sizes of the last errors have another shape, or are infinite.")
-        blank = Means(K, SIZE_SHRINKAGE, True, SIZE_HALF_LIFE)
+        blank = Means(K, settings.SIZE_SHRINKAGE, True, settings.SIZE_HALF_LIFE)
         alike = all(
             isinstance(learner, Means)
             and (learner.n_outputs, learner.alpha, learner.centre, learner.half_life)
@@ -95,5 +100,5 @@ class ErrorSizes:
 
 def least_error(mean_square: float, variance: FloatArray) -> FloatArray:
     """Return a small share of the usual error at each row, (n, 1), in units of its deviation."""
-    least: FloatArray = SPREAD_FLOOR * np.sqrt(mean_square / variance)[:, None]
+    least: FloatArray = settings.SPREAD_FLOOR * np.sqrt(mean_square / variance)[:, None]
     return least

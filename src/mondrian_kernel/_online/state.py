@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy import sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
@@ -16,11 +17,6 @@ from mondrian_kernel._online.group import Counts, LearnerGroup, Scores
 from mondrian_kernel._online.means import Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.sizes import ErrorSizes
-from mondrian_kernel._settings import (
-    ERROR_HALF_LIFE,
-    MAX_RUNGS,
-    RECENT_ROWS,
-)
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
@@ -92,7 +88,7 @@ class StreamState:
         self.changes_widths = changes_widths
         follows = self.n_rates > 1
         self.mixture = Mixture.equal(len(learners), self.n_outputs, follows=follows)
-        self.recent = np.zeros((2 * RECENT_ROWS, self._n_recent))
+        self.recent = np.zeros((2 * settings.RECENT_ROWS, self._n_recent))
         self.sizes: ErrorSizes | None = None
         self._make_group()
 
@@ -254,15 +250,15 @@ class StreamState:
         A row of zeros before there are any. The weight halves every 128 rows.
         """
         places = self._places()
-        return self.recent[places], 0.5 ** (np.arange(places.size) / ERROR_HALF_LIFE)
+        return self.recent[places], 0.5 ** (np.arange(places.size) / settings.ERROR_HALF_LIFE)
 
     def _places(self) -> Counts:
         """Return the places of the last errors, the latest first; that of none is 0, which is 0.
 
         The first row only sets the intercept.
         """
-        age = np.arange(max(min(self.n_rows - 1, RECENT_ROWS), 1))
-        return np.maximum(self.n_rows - 1 - age, 0) % (2 * RECENT_ROWS)
+        age = np.arange(max(min(self.n_rows - 1, settings.RECENT_ROWS), 1))
+        return np.maximum(self.n_rows - 1 - age, 0) % (2 * settings.RECENT_ROWS)
 
     def check(self) -> None:
         """Raise ValueError unless trees, cells and learners belong together.
@@ -276,7 +272,7 @@ class StreamState:
             raise ValueError(f"There are {J} learners at {R} widths.")
         if self.mixture.recent.shape[1] != self.n_outputs:
             raise ValueError("The recent means of the mixture have other outputs.")
-        if R > MAX_RUNGS or R * n_levels > self.online.rungs.size:
+        if R > settings.MAX_RUNGS or R * n_levels > self.online.rungs.size:
             raise ValueError(f"There are {R} widths and {n_levels} levels, more than rungs.")
         n_cells, first = self.online.n_cells, self.learners[0]
         for begin in range(0, J, self.n_rates):
@@ -291,7 +287,7 @@ class StreamState:
                 raise ValueError(f"The sizes of errors know {found} cells.")
             if self.sizes.recent.shape[1] != self.n_outputs:
                 raise ValueError("The sizes of errors have other outputs.")
-        shape = 2 * RECENT_ROWS, self._n_recent
+        shape = 2 * settings.RECENT_ROWS, self._n_recent
         if self.recent.shape != shape or not np.isfinite(self.recent).all():
             raise ValueError("The errors of the last rows have another shape, or are infinite.")
         self.fitted().check()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
@@ -31,18 +32,6 @@ from mondrian_kernel._online.rows import (
 from mondrian_kernel._online.scaled_stream import ScaledStream
 from mondrian_kernel._online.sizes import ErrorSizes
 from mondrian_kernel._online.state import Learner
-from mondrian_kernel._settings import (
-    FIRST_RUNGS,
-    RECENT_ROWS,
-    RELEVANCE_ROWS,
-    RELEVANCE_STEP_ROWS,
-    RELEVANCE_STEPS,
-    RENEWAL_GAIN,
-    RENEWAL_RATIO,
-    RENEWAL_RISE,
-    STREAM_WINDOW,
-    WARM_UP,
-)
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
@@ -111,7 +100,7 @@ class Stream(ScaledStream):
     scale_rule: Any = None
     learns_relevance: bool = False
     last: Rows | None = None
-    check_at: int = 2 * WARM_UP
+    check_at: int = 2 * settings.WARM_UP
     losses: tuple[float, float] = (np.inf, np.inf)
 
     @classmethod
@@ -146,7 +135,7 @@ class Stream(ScaledStream):
             The stream.
         """
         auto = isinstance(lifetime, str)
-        rungs = np.array(FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
+        rungs = np.array(settings.FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
         each: list[Learner] = [copy.deepcopy(learner) for _ in rungs for learner in learners]
         ones = np.ones(n_columns)
@@ -160,7 +149,7 @@ class Stream(ScaledStream):
         if auto or measured or stream.learns_relevance:
             stream.kept = blank_rows(0, n_columns, stream.n_outputs)
         if auto and measured:
-            stream.last = blank_rows(2 * WARM_UP, n_columns, stream.n_outputs)
+            stream.last = blank_rows(2 * settings.WARM_UP, n_columns, stream.n_outputs)
         return stream
 
     @classmethod
@@ -176,7 +165,10 @@ class Stream(ScaledStream):
         if model.signal.size and learners[0].loss == "squared":
             # Until new rows have errors of their own: normal errors of the variance of the fit.
             # The factor 619 mixes their order.
-            scores = ndtri((np.arange(RECENT_ROWS) * 619 % RECENT_ROWS + 0.5) / RECENT_ROWS)
+            scores = ndtri(
+                (np.arange(settings.RECENT_ROWS) * 619 % settings.RECENT_ROWS + 0.5)
+                / settings.RECENT_ROWS
+            )
             stream.recent = np.tile(scores[:, None] * np.sqrt(model.signal), (2, 1))
         return stream
 
@@ -191,7 +183,7 @@ class Stream(ScaledStream):
         """
         self._before = None  # the batch before this one can no longer be rolled back
         rows = X, Y, weight
-        if X.shape[0] <= STREAM_WINDOW and self.n_rows > 0:
+        if X.shape[0] <= settings.STREAM_WINDOW and self.n_rows > 0:
             if self.kept is None:
                 self.learn_batch(rows, max_cells)
                 return self._renewed(max_cells, part_size(rows))
@@ -217,17 +209,19 @@ class Stream(ScaledStream):
         """Return a stream that starts on the last rows, where these differ and it serves better."""
         if self.last is None or self.n_rows < self.check_at:
             return self
-        place = np.arange(self.n_rows - WARM_UP, self.n_rows) % self.last[2].size
+        place = np.arange(self.n_rows - settings.WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
-        rescaled = (np.maximum(scale / old, old / scale) >= RENEWAL_RATIO).any()
+        rescaled = (np.maximum(scale / old, old / scale) >= settings.RENEWAL_RATIO).any()
         loss, (lowest, before) = float(self.mixture.error[-1]), self.losses
-        risen = min(loss, before) > RENEWAL_RISE * lowest  # all these rows came after the rise
+        risen = (
+            min(loss, before) > settings.RENEWAL_RISE * lowest
+        )  # all these rows came after the rise
         if rescaled or risen:
             new = self._begun_on((X, Y, weight), max_cells, size)
-            if new.mixture.error[-1] < RENEWAL_GAIN * loss:
+            if new.mixture.error[-1] < settings.RENEWAL_GAIN * loss:
                 return new
-        self.check_at = self.n_rows + max(WARM_UP, self.n_rows // 2 if rescaled else 0)
+        self.check_at = self.n_rows + max(settings.WARM_UP, self.n_rows // 2 if rescaled else 0)
         self.losses = loss if risen else min(loss, lowest), loss
         return self
 
@@ -285,7 +279,7 @@ class Stream(ScaledStream):
         if len(self.losses) != 2 or not min(self.losses) >= 0:
             raise ValueError(f"The losses at earlier checks are {self.losses}.")
         if self.last is not None:
-            n = 2 * WARM_UP
+            n = 2 * settings.WARM_UP
             shapes = [part.shape for part in self.last]
             if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
                 raise ValueError(f"The last rows have the shapes {shapes}.")
@@ -295,7 +289,7 @@ class Stream(ScaledStream):
             return
         X, Y, weight = self.kept
         n, n_columns = X.shape[0], self.scale.size
-        if n < self._n_kept() or n > 4 * RELEVANCE_ROWS[-1]:
+        if n < self._n_kept() or n > 4 * settings.RELEVANCE_ROWS[-1]:
             raise ValueError(f"{n} rows are kept instead of {self._n_kept()}.")
         if (X.shape, Y.shape, weight.shape) != ((n, n_columns), (n, first.n_outputs), (n,)):
             raise ValueError("The rows that are kept have other columns or outputs.")
@@ -310,7 +304,9 @@ class Stream(ScaledStream):
 
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        reached = [n for n in RELEVANCE_ROWS if n <= n_rows] if self.learns_relevance else []
+        reached = (
+            [n for n in settings.RELEVANCE_ROWS if n <= n_rows] if self.learns_relevance else []
+        )
         return max([last_build(n_rows), *reached])
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
@@ -353,12 +349,12 @@ class Stream(ScaledStream):
         if built_from > self._build_at(n_before):
             some = take_rows(rows, 0, built_from)
             new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
-            if self.learns_relevance and built_from in RELEVANCE_ROWS:
+            if self.learns_relevance and built_from in settings.RELEVANCE_ROWS:
                 other = self._with_relevance(some, max_cells, size)
                 new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
-        done = n >= (RELEVANCE_ROWS[-1] if self.learns_relevance else WARM_UP)
+        done = n >= (settings.RELEVANCE_ROWS[-1] if self.learns_relevance else settings.WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
-        new.learn_parts(rest, max_cells, STREAM_WINDOW if done else size)
+        new.learn_parts(rest, max_cells, settings.STREAM_WINDOW if done else size)
         new.kept = None if done else with_room(rows, max(n, 4 * n_first))
         return new
 
@@ -373,8 +369,8 @@ class Stream(ScaledStream):
             seed,
             scale=scale,
             ranked=np.zeros(X.shape[1], bool),
-            step_rows=RELEVANCE_STEP_ROWS,
-            steps=RELEVANCE_STEPS,
+            step_rows=settings.RELEVANCE_STEP_ROWS,
+            steps=settings.RELEVANCE_STEPS,
         )
         return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
@@ -398,7 +394,7 @@ class Stream(ScaledStream):
         if self.changes_widths:
             with np.errstate(over="ignore"):
                 spread = X.std(axis=0).sum()
-            rungs = np.array(FIRST_RUNGS) / (spread if 0 < spread < np.inf else 1.0)
+            rungs = np.array(settings.FIRST_RUNGS) / (spread if 0 < spread < np.inf else 1.0)
         old = self.online.freeze()
         online = OnlineTrees.empty(
             X.shape[1], old.n_trees, float(rungs[-1]), self.online.seed, rungs

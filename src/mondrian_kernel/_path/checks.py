@@ -14,14 +14,9 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import _check_sample_weight
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import LOSSES, check_classes, class_numbers, encode, label_array
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
-from mondrian_kernel._settings import (
-    JOINED_ROWS,
-    LARGEST_NUMBER,
-    MODEL_ALPHAS,
-    PATH_ALPHAS_LEFT_OUT,
-)
 from mondrian_kernel._trees.checks import (
     check_magnitudes,
     check_rows,
@@ -38,18 +33,18 @@ P = ParamSpec("P")
 
 def default_alphas() -> FloatArray:
     """Penalties of a model, increasing."""
-    return np.logspace(*MODEL_ALPHAS)
+    return np.logspace(*settings.MODEL_ALPHAS)
 
 
 def check_alphas(alphas: ArrayLike | None) -> FloatArray:
     """Positive penalties, increasing; the default ones for None."""
     if alphas is None:
-        return default_alphas()[PATH_ALPHAS_LEFT_OUT:]
+        return default_alphas()[settings.PATH_ALPHAS_LEFT_OUT :]
     out = _numbers(np.atleast_1d(alphas), "alphas")
-    if out.size == 0 or out.min() <= 0 or out.max() > LARGEST_NUMBER:
+    if out.size == 0 or out.min() <= 0 or out.max() > settings.LARGEST_NUMBER:
         raise ValueError(
-            f"alphas must be positive numbers, at least one and at most {LARGEST_NUMBER:g}, got "
-            f"{alphas!r}."
+            "alphas must be positive numbers, at least one and at most "
+            f"{settings.LARGEST_NUMBER:g}, got {alphas!r}."
         )
     return out
 
@@ -118,7 +113,7 @@ def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
     Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(rows, Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
-    check_magnitudes(Y, "y", least=1.0 / LARGEST_NUMBER)
+    check_magnitudes(Y, "y", least=1.0 / settings.LARGEST_NUMBER)
     return Y
 
 
@@ -169,7 +164,7 @@ def fixed_order(
     weight 2 came as two rows. Many rows on disk stay as they are: sorted, they would have to be in
     memory.
     """
-    if rows.shape[0] > JOINED_ROWS and (weight is None or is_on_disk(rows)):
+    if rows.shape[0] > settings.JOINED_ROWS and (weight is None or is_on_disk(rows)):
         return slice(None), weight
     return join_equal(rows, Y, weight)
 
@@ -269,7 +264,7 @@ def class_rows(
 ) -> ClassRows:
     """Check rows and classes; rows held out follow the others."""
     rows = check_rows(checker, X, reset=True)
-    check_magnitudes(rows, "X", least=1.0 / LARGEST_NUMBER)
+    check_magnitudes(rows, "X", least=1.0 / settings.LARGEST_NUMBER)
     labels, classes = class_labels(y, rows)
     weight = check_weights(sample_weight, rows)
     parts = None

@@ -14,14 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._settings import (
-    CLEARLY_WORSE,
-    PATH_GROUP,
-    PROGRESS_FIRST,
-    PROGRESS_GROWTH,
-    TREE_BYTES,
-)
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.threads import Tell
 from mondrian_kernel._trees.trees import Trees
@@ -192,7 +186,9 @@ def advance(grown: Growth | Grown, max_lifetime: float, budget: int) -> float:
 def cell_budget(shape: tuple[int, ...], n_trees: int) -> int:
     """Cells that fit into memory: two boxes of D sides for every node."""
     n_rows, n_columns = shape
-    return int(min(n_rows * n_trees, max(2 * n_trees, TREE_BYTES / (64 * n_columns + 200))))
+    return int(
+        min(n_rows * n_trees, max(2 * n_trees, settings.TREE_BYTES / (64 * n_columns + 200)))
+    )
 
 
 class Grown:
@@ -246,7 +242,7 @@ def in_groups(n: int) -> list[slice]:
 
     If one group has fewer it is the first, whose cells are the fewest.
     """
-    edges = [0, *range(n % PATH_GROUP or PATH_GROUP, n + 1, PATH_GROUP)]
+    edges = [0, *range(n % settings.PATH_GROUP or settings.PATH_GROUP, n + 1, settings.PATH_GROUP)]
     return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
@@ -302,7 +298,7 @@ def passed_its_best(best: FloatArray, patience: int, clearly: float | None = Non
     """
     if int(np.argmin(best)) > best.size - 1 - patience:
         return False
-    margin = CLEARLY_WORSE * best.min() if clearly is None else clearly
+    margin = settings.CLEARLY_WORSE * best.min() if clearly is None else clearly
     return bool(best[-1] > best.min() + margin)
 
 
@@ -334,7 +330,7 @@ class Stages:
         quarter more time has passed: a stage of an hour makes some forty reports.
         """
         began, lock = perf_counter(), threading.Lock()
-        due = began + PROGRESS_FIRST
+        due = began + settings.PROGRESS_FIRST
 
         def tell(share: float) -> None:
             nonlocal due
@@ -342,7 +338,7 @@ class Stages:
                 now = perf_counter()
                 if self._tell is None or now < due or not 0 < share < 1:
                     return
-                due = now + PROGRESS_GROWTH * (now - began)
+                due = now + settings.PROGRESS_GROWTH * (now - began)
                 left = (now - began) * (1.0 - share) / share
                 info = {"stage": what, "share": share, "seconds_left": left}
                 self._tell(len(self.seconds), self._total, info)

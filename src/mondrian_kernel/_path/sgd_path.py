@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import check_loss, penalty_per_row, smoothness, value
 from mondrian_kernel._linear.operator import gather_cells
 from mondrian_kernel._path.checks import (
@@ -19,7 +20,6 @@ from mondrian_kernel._path.checks import (
 )
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath, SgdWeights
-from mondrian_kernel._settings import SGD_AVERAGE_DEGREE, SGD_POWER
 from mondrian_kernel._trees.checks import check_rows, draw_seed, naming
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
@@ -262,7 +262,7 @@ class SgdState:
             raise ValueError(f"cells has columns outside [0, {self.n_cells}).")
         eta = 0.5 / smoothness(self.loss, self.n_outputs)
         decay = penalty_per_row(self.alpha, cells.shape[0])
-        schedule = eta, SGD_POWER[self.loss], decay, SGD_AVERAGE_DEGREE
+        schedule = eta, settings.SGD_POWER[self.loss], decay, settings.SGD_AVERAGE_DEGREE
         state = self._U, self._V, self.b, self._b_sum, self._clock
         cells, Y = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(Y, dtype=float)
         for _ in range(passes):

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import OnlineTable
-from mondrian_kernel._settings import LARGEST_NUMBER, LARGEST_WEIGHT, LEAST_PENALTY, WEIGHT_RATIO
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 
@@ -110,7 +110,7 @@ def check_magnitudes(values: FloatArray, name: str, *, least: float = 0.0) -> No
     low, high = values.min(axis=0), values.max(axis=0)
     with np.errstate(over="ignore"):
         side = high - low
-        wrong = (np.maximum(high, -low) > LARGEST_NUMBER) | ((side > 0) & (side < least))
+        wrong = (np.maximum(high, -low) > settings.LARGEST_NUMBER) | ((side > 0) & (side < least))
     if wrong.any():
         k = int(np.argmax(wrong))
         culprit = name if values.shape[1] == 1 else f"Column {k} of {name}"
@@ -123,19 +123,24 @@ def check_magnitudes(values: FloatArray, name: str, *, least: float = 0.0) -> No
 def check_weight_range(weight: FloatArray, name: str) -> None:
     """Raise ValueError if positive weights are so unequal, large or small that sums lose them."""
     low, high = float(weight.min()), float(weight.max())
-    if high > WEIGHT_RATIO * low or low < 1.0 / LARGEST_WEIGHT or high > LARGEST_WEIGHT:
+    if (
+        high > settings.WEIGHT_RATIO * low
+        or low < 1.0 / settings.LARGEST_WEIGHT
+        or high > settings.LARGEST_WEIGHT
+    ):
         raise ValueError(
             f"{name} gives weights from {low:.3g} to {high:.3g}, which rounding would lose. Divide "
-            f"them by their mean, and leave out rows below {1.0 / WEIGHT_RATIO:g} of the largest."
+            "them by their mean, and leave out rows below "
+            f"{1.0 / settings.WEIGHT_RATIO:g} of the largest."
         )
 
 
 def check_penalty(alpha: float, total: float) -> None:
     """Raise ValueError if a penalty is lost beside the sum of the weights of the rows."""
-    if alpha < LEAST_PENALTY * total:
+    if alpha < settings.LEAST_PENALTY * total:
         raise ValueError(
             f"alpha={alpha:g} is too small beside rows of the total weight {total:.3g}: rounding "
-            f"errors are larger. Take {LEAST_PENALTY * total:.0e} or more."
+            f"errors are larger. Take {settings.LEAST_PENALTY * total:.0e} or more."
         )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import Clocks, GrowingTrees, NodeTable
-from mondrian_kernel._settings import GROWTH_STEP, GROWTH_TREES, SPARE_NODES
 from mondrian_kernel._trees.threads import Tell, in_threads, no_one
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -22,7 +22,7 @@ class Growth:
     """
 
     # Expected cuts per cell in a step of ``advance_within``.
-    _step = GROWTH_STEP
+    _step = settings.GROWTH_STEP
 
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
         self._X = np.ascontiguousarray(X)
@@ -33,8 +33,8 @@ class Growth:
         box = np.concatenate([X.min(axis=0), X.max(axis=0)])
 
         self._blocks = [
-            Block.plant(seed, first, min(GROWTH_TREES, n_trees - first), X.shape[0], box)
-            for first in range(0, n_trees, GROWTH_TREES)
+            Block.plant(seed, first, min(settings.GROWTH_TREES, n_trees - first), X.shape[0], box)
+            for first in range(0, n_trees, settings.GROWTH_TREES)
         ]
 
     @property
@@ -161,8 +161,8 @@ class Block:
             self.order,
             self.links,
             self.cut,
-            stack=Clocks._make(_longer(a[::-1], SPARE_NODES) for a in self.open),
-            rest=Clocks._make(_longer(a[:0], n_open + SPARE_NODES) for a in self.open),
+            stack=Clocks._make(_longer(a[::-1], settings.SPARE_NODES) for a in self.open),
+            rest=Clocks._make(_longer(a[:0], n_open + settings.SPARE_NODES) for a in self.open),
             size=np.array([self.n_nodes, n_open, 0], np.int64),
             spare=np.empty(self.order.shape[1], np.int32),
         )
@@ -201,7 +201,7 @@ def _with_room(trees: GrowingTrees) -> GrowingTrees:
     """Double the tables that are full."""
     n_nodes, n_stacked, n_resting = trees.size.tolist()
     if n_nodes + 2 > trees.links.shape[0]:
-        room = n_nodes + SPARE_NODES
+        room = n_nodes + settings.SPARE_NODES
         trees = trees._replace(links=_longer(trees.links, room), cut=_longer(trees.cut, room))
     if n_stacked + 1 > trees.stack.node.size:
         trees = trees._replace(stack=Clocks._make(_longer(a, n_stacked) for a in trees.stack))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mondrian_kernel._settings import DISTRIBUTION_LEVELS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.checks import check_budget, check_vectors, naming
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
@@ -144,7 +144,9 @@ def check_lifetimes(lifetime: Any, weights: Any) -> tuple[FloatArray, FloatArray
     if hasattr(lifetime, "ppf"):
         if weights is not None:
             raise ValueError("A distribution of lifetimes has its own weights: pass weights=None.")
-        lifetime = lifetime.ppf((np.arange(DISTRIBUTION_LEVELS) + 0.5) / DISTRIBUTION_LEVELS)
+        lifetime = lifetime.ppf(
+            (np.arange(settings.DISTRIBUTION_LEVELS) + 0.5) / settings.DISTRIBUTION_LEVELS
+        )
     with naming("lifetime"):
         lifetimes = np.atleast_1d(np.asarray(lifetime, dtype=np.float64))
     if lifetimes.ndim != 1 or lifetimes.size == 0 or not (lifetimes >= 0).all():

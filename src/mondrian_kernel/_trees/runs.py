@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import RUN_BLOCK_ENTRIES, RUN_ROW_SHARE, RUN_SHARES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -168,7 +168,7 @@ def join_trees(cells: IntArray, n_cells: int) -> Runs:
     from mondrian_kernel._kernels.joint import join, lay_out
 
     n_rows, n_trees = cells.shape
-    limit = max(1, int(RUN_ROW_SHARE * n_rows))
+    limit = max(1, int(settings.RUN_ROW_SHARE * n_rows))
     joint, original = np.empty((n_trees, n_rows), np.int32), np.empty(n_cells, np.int32)
     first, first_cell = np.empty(n_trees + 1, np.int64), np.empty(n_trees + 1, np.int64)
     size = -1
@@ -193,8 +193,10 @@ def _blocks(first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     n_runs = first.size - 1
     starts: list[int] = []
     shares: list[int] = []
-    for begin, end in pairwise(np.unique(np.linspace(0, n_runs, RUN_SHARES + 1).astype(int))):
-        block = (first[begin:end] - first[begin]) // RUN_BLOCK_ENTRIES
+    for begin, end in pairwise(
+        np.unique(np.linspace(0, n_runs, settings.RUN_SHARES + 1).astype(int))
+    ):
+        block = (first[begin:end] - first[begin]) // settings.RUN_BLOCK_ENTRIES
         shares.append(len(starts))
         starts += (begin + np.flatnonzero(np.diff(block, prepend=-1))).tolist()
     return np.array([*starts, n_runs]), np.array([*shares, len(starts)])

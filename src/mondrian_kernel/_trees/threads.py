@@ -14,7 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from mondrian_kernel._settings import ONE_THREAD_ROWS, THREAD_WORK
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 
 P = ParamSpec("P")
@@ -40,7 +40,7 @@ def in_threads(
     When a piece fails or Ctrl-C arrives, pieces that have not begun are dropped, and the error is
     raised once no piece runs any more: nothing writes to the caller's arrays after the return.
     """
-    alone = n <= 1 or work < THREAD_WORK or getattr(_here, "in_pool", False)
+    alone = n <= 1 or work < settings.THREAD_WORK or getattr(_here, "in_pool", False)
     workers = 1 if alone else effective_n_jobs(n_jobs)
     if workers == 1:
         return [run(0, n)]
@@ -88,7 +88,7 @@ def few_blas_threads(
 
     @wraps(fit)
     def limited(rows: FloatArray, /, *args: P.args, **options: P.kwargs) -> T:
-        n_threads = 1 if rows.shape[0] <= ONE_THREAD_ROWS else None
+        n_threads = 1 if rows.shape[0] <= settings.ONE_THREAD_ROWS else None
         with threadpool_limits(n_threads, user_api="blas"):
             return fit(rows, *args, **options)
 

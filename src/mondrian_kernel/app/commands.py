@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import CATEGORIES_SHOWN, COVERAGE, LEARN_BLOCK_ROWS, SAMPLE_LIFETIMES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
 from mondrian_kernel.app.table_model import (
@@ -69,8 +69,8 @@ def update(args: Namespace, console: Console) -> None:
             table.fail(row, model.target, f"is {str(y[row])!r}, a class the model does not know")
     console.progress.stage("learning")
     try:
-        for begin in range(0, len(y), LEARN_BLOCK_ROWS):
-            end = min(begin + LEARN_BLOCK_ROWS, len(y))
+        for begin in range(0, len(y), settings.LEARN_BLOCK_ROWS):
+            end = min(begin + settings.LEARN_BLOCK_ROWS, len(y))
             model.estimator.partial_fit(X[begin:end], y[begin:end])
             console.progress(end, len(y))
     except KeyboardInterrupt:
@@ -185,8 +185,8 @@ def _model_words(about: dict[str, Any]) -> str:
     for name, words in about["columns"].items():
         kind = "number"
         if words is not None:
-            more = ", ..." if len(words) > CATEGORIES_SHOWN else ""
-            kind = f"{len(words)} categories: {', '.join(words[:CATEGORIES_SHOWN])}{more}"
+            more = ", ..." if len(words) > settings.CATEGORIES_SHOWN else ""
+            kind = f"{len(words)} categories: {', '.join(words[: settings.CATEGORIES_SHOWN])}{more}"
         columns.append((name, kind))
     size = f"{about['bytes'] / 1e6:.1f} MB"
     return "\n\n".join(
@@ -227,7 +227,7 @@ def _held_out_words(about: dict[str, Any]) -> str:
         pairs = [
             ("root mean squared error", f"{scores['rmse']:.4g}   (guessing the mean: {mean})"),
             ("R²", r2),
-            (f"{100 * COVERAGE:.0f} % intervals cover", covered),
+            (f"{100 * settings.COVERAGE:.0f} % intervals cover", covered),
             ("by fifths of the prediction", f"{fifths} %"),
         ]
     else:
@@ -286,7 +286,7 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     X = X / np.where(encoder.is_number_ & (spread > 0), spread, 1.0)
     options: dict[str, Any] = {}
     if choices.task == "classification":
-        options = {"loss": "log_loss", "n_lifetimes": SAMPLE_LIFETIMES}
+        options = {"loss": "log_loss", "n_lifetimes": settings.SAMPLE_LIFETIMES}
     return lifetime_path(
         X,
         y,

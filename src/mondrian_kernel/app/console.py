@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any, TextIO
 
-from mondrian_kernel._settings import PROGRESS_SECONDS, PROGRESS_WIDTH
+from mondrian_kernel import _settings as settings
 
 STANDARD_OUTPUT = "standard output"
 # Control characters but the line feed, changes of the writing direction, halves of characters.
@@ -168,15 +168,15 @@ class Progress:
                 if self._words:
                     self._draw(self.line(time.monotonic()))
                     self._shown = True
-            time.sleep(PROGRESS_SECONDS)
+            time.sleep(settings.PROGRESS_SECONDS)
 
     def _draw(self, line: str) -> None:
         _print(f"\r\x1b[K{line}", sys.stderr, end="")
 
 
 def _bar(share: float) -> str:
-    full = int(PROGRESS_WIDTH * share)
-    return "#" * full + "-" * (PROGRESS_WIDTH - full)
+    full = int(settings.PROGRESS_WIDTH * share)
+    return "#" * full + "-" * (settings.PROGRESS_WIDTH - full)
 
 
 def clock(seconds: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mondrian_kernel._settings import COVERAGE, COVERAGE_LEVELS, DEMO_COMPILE_ROWS, DEMO_ROWS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import Console, check_output, two_columns
 from mondrian_kernel.app.measure import Measured, coverage_of, importance_values, importance_words
@@ -25,7 +25,7 @@ def demo(args: Namespace, console: Console) -> None:
     from mondrian_kernel.datasets import make_skewed
 
     check_output(args.report)
-    X, y, noise = make_skewed(2 * DEMO_ROWS, random_state=args.seed)
+    X, y, noise = make_skewed(2 * settings.DEMO_ROWS, random_state=args.seed)
     X_train, X_test, y_train, y_test = X[::2], X[1::2], y[::2], y[1::2]
     console.say(
         f"Generated data: {X.shape[1]} columns, {len(y_train)} rows to learn from and "
@@ -38,7 +38,7 @@ def demo(args: Namespace, console: Console) -> None:
     console.progress.stage("a first fit, which compiles")
     compiling = event.TimingListener()
     with event.install_listener("numba:compile", compiling):
-        few = [part[:DEMO_COMPILE_ROWS] for part in (X_train, y_train, X_test)]
+        few = [part[: settings.DEMO_COMPILE_ROWS] for part in (X_train, y_train, X_test)]
         _seconds(ours, *few)
     if compiling.done:
         console.say(f"Compiled in {compiling.duration:.1f} s; this happens once on a machine.\n")
@@ -106,7 +106,7 @@ def _other_methods(options: dict[str, Any]) -> dict[str, Any]:
 
 def _intervals(measured: Measured, noise: FloatArray) -> dict[str, Any]:
     """Return coverage and mean width of the intervals, in all rows and in two fifths of them."""
-    ends, y = measured.intervals[COVERAGE_LEVELS.index(COVERAGE)], measured.y_test
+    ends, y = measured.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)], measured.y_test
     order, fifth = np.argsort(noise), len(noise) // 5
     parts = {
         "all test rows": order,
@@ -130,7 +130,7 @@ def _words(result: dict[str, Any]) -> str:
         f"  root mean squared error on the {result['rows']} test rows (the noise alone has "
         f"{result['noise']:.3f}),\n  and seconds to fit and predict\n"
         f"{two_columns(errors, '    ')}\n\n"
-        f"  {100 * COVERAGE:.0f} % intervals of the Mondrian kernel cover\n"
+        f"  {100 * settings.COVERAGE:.0f} % intervals of the Mondrian kernel cover\n"
         f"{two_columns(intervals, '    ')}\n\n"
         f"  widths of the kernel and their weights, learnt\n{two_columns(learnt, '    ')}\n\n"
         f"{importance}\n\n"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from mondrian_kernel import __version__
-from mondrian_kernel._settings import COVERAGE, HELD_OUT_SHARE, PATH_ROWS, PATH_TREES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
 
 _DATA = "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe"
@@ -144,9 +144,15 @@ def _fit(command: argparse.ArgumentParser) -> None:
     _learning(command)
     _add_output(command, "model.mondrian", "where to save the model (model.mondrian)")
     command.add_argument("--report", metavar="FILE", help="also write a report, an HTML file")
-    holdout = f"share of the rows to set aside for measuring ({HELD_OUT_SHARE}); 0 for none"
+    holdout = (
+        f"share of the rows to set aside for measuring ({settings.HELD_OUT_SHARE}); 0 for none"
+    )
     command.add_argument(
-        "--holdout", type=_share(least=0.0), default=HELD_OUT_SHARE, metavar="SHARE", help=holdout
+        "--holdout",
+        type=_share(least=0.0),
+        default=settings.HELD_OUT_SHARE,
+        metavar="SHARE",
+        help=holdout,
     )
     trees = "number of trees; more trees come closer to the exact kernel"
     command.add_argument("--trees", type=_whole(1), metavar="M", help=trees)
@@ -155,7 +161,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
 def _predict(command: argparse.ArgumentParser) -> None:
     _add_model(command)
     _add_data(command)
-    interval = f"share of true values to be inside the intervals ({COVERAGE})"
+    interval = f"share of true values to be inside the intervals ({settings.COVERAGE})"
     command.add_argument("--interval", type=_share(), metavar="P", help=interval)
     output = "where to write: .csv, .tsv (also .gz) or .parquet; - is the standard output"
     _add_output(command, "-", output)
@@ -165,10 +171,14 @@ def _path(command: argparse.ArgumentParser) -> None:
     _learning(command)
     plot = "draw the path instead, as .png, .svg or .pdf"
     command.add_argument("--plot", metavar="FILE", help=plot)
-    trees = f"number of trees ({PATH_TREES})"
-    command.add_argument("--trees", type=_whole(1), default=PATH_TREES, metavar="M", help=trees)
-    rows = f"of a larger file use a random sample of so many rows ({PATH_ROWS})"
-    command.add_argument("--max-rows", type=_whole(2), default=PATH_ROWS, metavar="N", help=rows)
+    trees = f"number of trees ({settings.PATH_TREES})"
+    command.add_argument(
+        "--trees", type=_whole(1), default=settings.PATH_TREES, metavar="M", help=trees
+    )
+    rows = f"of a larger file use a random sample of so many rows ({settings.PATH_ROWS})"
+    command.add_argument(
+        "--max-rows", type=_whole(2), default=settings.PATH_ROWS, metavar="N", help=rows
+    )
 
 
 def _update(command: argparse.ArgumentParser) -> None:

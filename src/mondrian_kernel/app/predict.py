@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import COVERAGE, PIPE_BYTES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console, check_output, printable
 from mondrian_kernel.app.measure import predict_blocks
 from mondrian_kernel.app.table_model import TableModel, load_table_model
@@ -37,7 +37,7 @@ def predict(args: Namespace, console: Console) -> None:
     console.progress.stage("reading the table")
     X = model.frame(read_table(args.data, args.decimal))
     console.progress.stage("predicting")
-    columns = _predict(model, X, args.interval or COVERAGE, console)
+    columns = _predict(model, X, args.interval or settings.COVERAGE, console)
     contents = _json_bytes(columns) if args.json else _file_bytes(columns, args.output)
     console.progress.clear()
     if to_file:
@@ -69,9 +69,9 @@ def _write_to_standard_output(contents: bytes) -> None:
     if sys.stdout.isatty():
         contents = printable(contents.decode()).encode()
     try:
-        for begin in range(0, len(contents), PIPE_BYTES):
+        for begin in range(0, len(contents), settings.PIPE_BYTES):
             # An unbuffered stream may take less than it is given when its reader leaves.
-            sys.stdout.buffer.write(contents[begin : begin + PIPE_BYTES])
+            sys.stdout.buffer.write(contents[begin : begin + settings.PIPE_BYTES])
         sys.stdout.buffer.flush()
     except OSError as error:
         raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from error

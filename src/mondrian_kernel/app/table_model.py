@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from mondrian_kernel._settings import MAX_CATEGORIES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import Progress
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.tables import Table, TableError
@@ -193,7 +193,7 @@ def refuse_useless_columns(table: Table, X: TableParts) -> None:
                 f"{table.source}: column {name!r} has no values in the {len(X)} rows to learn "
                 "from; leave it out (--drop)."
             )
-        if n_words > MAX_CATEGORIES and 2 * n_words > n_values:
+        if n_words > settings.MAX_CATEGORIES and 2 * n_words > n_values:
             raise TableError(
                 f"{table.source}: column {name!r} has {n_words} different texts in {n_values} "
                 "rows, like a name or an identifier; leave it out (--drop) or turn it into numbers."

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import BLOCK_ROWS, EXACT_DIGITS, HEADER_BYTES, NAMES_IN_ERRORS
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import ParquetTable, TableParts
 
@@ -91,8 +91,8 @@ class Table:
         """Raise an error if a column is not there."""
         for name in names:
             if name not in self.names:
-                more = ", ..." if len(self.names) > NAMES_IN_ERRORS else ""
-                there = ", ".join(self.names[:NAMES_IN_ERRORS]) + more
+                more = ", ..." if len(self.names) > settings.NAMES_IN_ERRORS else ""
+                there = ", ".join(self.names[: settings.NAMES_IN_ERRORS]) + more
                 raise TableError(f"{self.source}: there is no column {name!r}; it has {there}.")
 
     def numbers(self, name: str) -> FloatArray:
@@ -155,7 +155,9 @@ class Table:
         """Yield columns of some rows at a time, as tables."""
         first = 0
         data = self._data.select(names)
-        for piece in data if isinstance(data, ParquetColumns) else data.to_batches(BLOCK_ROWS):
+        for piece in (
+            data if isinstance(data, ParquetColumns) else data.to_batches(settings.BLOCK_ROWS)
+        ):
             yield Table(self.source, _as_table(piece), self._decimal, first)
             first += piece.num_rows
 
@@ -342,7 +344,7 @@ def _as_utf8_lines(data: bytes, name: str) -> bytes:
             data = data.decode(encoding).encode()
         except UnicodeDecodeError as error:
             raise TableError(f"{name}: its text is not {encoding}; {_UTF8_ADVICE}.") from error
-    if b"\0" in data[:HEADER_BYTES]:
+    if b"\0" in data[: settings.HEADER_BYTES]:
         raise TableError(
             f"{name}: it holds bytes that are zero: it is not a text file, or one in UTF-16 "
             f"without a mark; {_UTF8_ADVICE}."
@@ -357,12 +359,12 @@ def _parse(data: bytes, name: str) -> Any:
 
     if not data.strip():
         raise TableError(f"{name}: it is empty.")
-    start = data[:HEADER_BYTES].decode("utf-8-sig", errors="replace").lstrip("\r\n")
+    start = data[: settings.HEADER_BYTES].decode("utf-8-sig", errors="replace").lstrip("\r\n")
     line = re.sub(_QUOTED, r"\1", start).partition("\n")[0]
     separator = max(_SEPARATORS, key=line.count)
     header = next(csv.reader(io.StringIO(start, newline=""), delimiter=separator))
     for position, column in enumerate(header):
-        if "\ufffd" in column and column.encode() not in data[:HEADER_BYTES]:
+        if "\ufffd" in column and column.encode() not in data[: settings.HEADER_BYTES]:
             raise TableError(
                 f"{name}: the name of column {position + 1} in the header is not in UTF-8; "
                 f"{_UTF8_ADVICE}."
@@ -424,6 +426,6 @@ def _plain_word(word: str, decimal: str) -> str:
     if not re.match(_NUMBER.replace(r"\.", re.escape(decimal)), word):
         return word
     number = Decimal(word.replace(decimal, "."))
-    if number.is_finite() and number.adjusted() < EXACT_DIGITS and number == int(number):
+    if number.is_finite() and number.adjusted() < settings.EXACT_DIGITS and number == int(number):
         return str(int(number))
     return repr(float(number))

@@ -13,8 +13,8 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale, rounded
-from mondrian_kernel._settings import LARGEST_NUMBER
 from mondrian_kernel._trees.checks import check_magnitudes, check_weight_range, naming, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
@@ -100,7 +100,7 @@ class Blocks:
 
     def check_numbers(self) -> None:
         """Raise ValueError if rows, targets or weights are too large, small or unequal to fit."""
-        bounds, n, least = self._bounds(), self.n_columns, 1.0 / LARGEST_NUMBER
+        bounds, n, least = self._bounds(), self.n_columns, 1.0 / settings.LARGEST_NUMBER
         check_magnitudes(bounds[:, :n], "X", least=least)
         check_weight_range(bounds[:, -1], "sample_weight")
         if self._numeric:

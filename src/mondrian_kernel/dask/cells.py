@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.lanczos import krylov
 from mondrian_kernel._linear.levels import cell_nodes
 from mondrian_kernel._linear.operator import Products, gather_cells, scatter_cells
 from mondrian_kernel._linear.ridge import CellVariance
-from mondrian_kernel._settings import SUM_PANEL_NUMBERS
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -223,7 +223,7 @@ def sum_totals(cells: CellBlocks) -> Sums:
     return Sums(b, square, phi, mean, total_weight, n_rows, np.empty((0, 0)))
 
 
-def sum_rows(cells: CellBlocks, panel: int = SUM_PANEL_NUMBERS) -> Sums:
+def sum_rows(cells: CellBlocks, panel: int = settings.SUM_PANEL_NUMBERS) -> Sums:
     """Add up everything over the rows: a pass, and one for every panel of the matrix.
 
     A panel holds the cells of some trees against all before them, and is what a block answers with.

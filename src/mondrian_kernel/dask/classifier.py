@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import (
     class_numbers,
     encode,
@@ -30,7 +31,6 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._settings import CLASS_SAMPLE_ROWS, CLASSIFIER_TOL, LBFGS_MEMORY, LBFGS_STEPS
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
@@ -180,7 +180,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
             model, _ = fit_cells(model, cells, "auto", np.zeros(1))
             model = replace(model, signal=none)
         else:
-            W, b = minimise_logistic(cells, levels, model.alpha, CLASSIFIER_TOL)
+            W, b = minimise_logistic(cells, levels, model.alpha, settings.CLASSIFIER_TOL)
             model = replace(model, cell_weights=W, intercept=b)
         self._keep_columns(blocks, names)
         self._set_fitted(model, path)
@@ -203,9 +203,11 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
             return float(self.lifetime), float(self.alpha), None
         some = np.arange(blocks.n_rows)
-        if some.size > CLASS_SAMPLE_ROWS:
+        if some.size > settings.CLASS_SAMPLE_ROWS:
             rng = np.random.default_rng(seed)
-            some = np.sort(rng.choice(some.size, CLASS_SAMPLE_ROWS, replace=False, shuffle=False))
+            some = np.sort(
+                rng.choice(some.size, settings.CLASS_SAMPLE_ROWS, replace=False, shuffle=False)
+            )
         sample = blocks.take(some)
         assert sample.Y is not None
         labels = target.labels(sample.Y)
@@ -271,7 +273,11 @@ def _add_up(weight: FloatArray, labels: NDArray[np.intp], n_classes: int) -> Flo
 
 
 def minimise_logistic(
-    cells: CellBlocks, levels: Levels, alpha: float, tol: float, max_iter: int = LBFGS_STEPS
+    cells: CellBlocks,
+    levels: Levels,
+    alpha: float,
+    tol: float,
+    max_iter: int = settings.LBFGS_STEPS,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Minimise :math:`\sum_i s_i \ell(y_i, b + \phi_i^\top W) + \alpha \lVert W \rVert^2`.
 
@@ -306,7 +312,7 @@ def minimise_logistic(
             raise StopIteration
 
     options: Any = {
-        "maxcor": LBFGS_MEMORY,
+        "maxcor": settings.LBFGS_MEMORY,
         "maxiter": max_iter,
         "maxfun": 2 * max_iter,
         "ftol": 0,

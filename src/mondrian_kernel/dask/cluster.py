@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import dask
 
-from mondrian_kernel._settings import BLOCK_COPIES, CODE_BYTES, SLAB_NUMBERS
+from mondrian_kernel import _settings as settings
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def clear_errors() -> Iterator[None]:
 
 def slabs(n_rows: int, n_each: int) -> list[slice]:
     """Split rows of which ``n_each`` numbers are made each into slabs, at least one."""
-    return in_steps(n_rows, max(1, SLAB_NUMBERS // n_each))
+    return in_steps(n_rows, max(1, settings.SLAB_NUMBERS // n_each))
 
 
 def in_steps(n_rows: int, step: int) -> list[slice]:
@@ -77,7 +77,7 @@ def warn_if_cramped(block: int) -> None:
     if not pause:
         return
     free = min(pause * limit - used for limit, used in workers)
-    needed = CODE_BYTES + BLOCK_COPIES * block
+    needed = settings.CODE_BYTES + settings.BLOCK_COPIES * block
     if free < needed:
         warnings.warn(
             f"A worker has {free / 1e6:.0f} MB free before Dask pauses it, at {pause:.0%} of its "

@@ -10,8 +10,8 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import Clocks
-from mondrian_kernel._settings import ROUND_NUMBERS, ROUND_ROWS_LEAST, ROUND_STEP
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.trees import Trees
@@ -73,7 +73,7 @@ class BlockGrowth(Growth):
     counts the passes over all rows.
     """
 
-    _step = ROUND_STEP
+    _step = settings.ROUND_STEP
 
     def __init__(
         self, blocks: Blocks, n_trees: int, seed: int, *, keep: bool | None = None
@@ -281,7 +281,7 @@ def _at_roots(n_rows: int, n_trees: int) -> Places:
 
 
 def _slabs(n_rows: int, n_columns: int) -> list[slice]:
-    return in_steps(n_rows, max(ROUND_ROWS_LEAST, ROUND_NUMBERS // n_columns))
+    return in_steps(n_rows, max(settings.ROUND_ROWS_LEAST, settings.ROUND_NUMBERS // n_columns))
 
 
 def _no_bounds(n: int, n_columns: int) -> Bounds:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._path.checks import check_alphas, check_lifetimes, checked_options
 from mondrian_kernel._path.driver import advance, cell_budget
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._path.ridge_path import held_out_errors
-from mondrian_kernel._settings import BLOCK_PATH_TOL, SLAB_NUMBERS
 from mondrian_kernel._trees.checks import check_penalty, draw_seed
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
@@ -108,7 +108,11 @@ def lifetime_path(
     cells = CellBlocks(fitted, trees, levels[-1], Centred(offset), keep=keep)
     joins = [join_matrix(level, cells.node) for level in levels]
     fine = sum_rows(cells) if dense else sum_totals(cells)
-    found = None if dense else CellProducts(cells, fine, joins).solve(penalties, BLOCK_PATH_TOL)
+    found = (
+        None
+        if dense
+        else CellProducts(cells, fine, joins).solve(penalties, settings.BLOCK_PATH_TOL)
+    )
     train, models = [], []
     likelihoods = np.full((2, grid.size, penalties.size), np.nan)
     for k, J in enumerate(joins):
@@ -144,5 +148,7 @@ def _validate(
     n_alphas = models[0][1].size // Y.shape[1]
     if Y.size == 0:
         return np.zeros((lifetimes.size, n_alphas)), 0
-    errors = held_out_errors(trees, lifetimes, models, rows.X, Y, None, at_once=SLAB_NUMBERS)
+    errors = held_out_errors(
+        trees, lifetimes, models, rows.X, Y, None, at_once=settings.SLAB_NUMBERS
+    )
     return np.array(errors) * Y.size, Y.size

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._path.choose import Choice, sample_rows
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._settings import BLOCK_TOL, SUM_CELLS
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._trees.levels import Levels
@@ -54,7 +54,7 @@ class Centred:
 
 def is_dense(solver: str, n_features: int) -> bool:
     """Whether a solver by name makes the square matrix of so many features."""
-    return solver == "dense" or (solver == "auto" and n_features <= SUM_CELLS)
+    return solver == "dense" or (solver == "auto" and n_features <= settings.SUM_CELLS)
 
 
 def fit_cells(
@@ -70,7 +70,7 @@ def fit_cells(
     if dense:
         return fit_sums(model, sums, cells.node), sums
     J = join_matrix(model.levels, cells.node)
-    (W,) = CellProducts(cells, sums, [J]).solve(np.array([model.alpha]), BLOCK_TOL)
+    (W,) = CellProducts(cells, sums, [J]).solve(np.array([model.alpha]), settings.BLOCK_TOL)
     return _with_weights(model, sums.joined(J), W[:, :, 0]), None
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mondrian_kernel._settings import PARTITION_MAX_BYTES
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.checks import naming
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -271,11 +271,11 @@ def check_size(lower: FloatArray, upper: FloatArray, lifetime: float) -> None:
     with np.errstate(over="ignore"):
         expected = float(np.prod(1.0 + lifetime * side[side > 0]))
     bytes_per_cell = 2 * (2 * 8 * side.size + 2 * 8 + 4 * 4)  # about two nodes per cell
-    if expected * bytes_per_cell > PARTITION_MAX_BYTES:
+    if expected * bytes_per_cell > settings.PARTITION_MAX_BYTES:
         raise ValueError(
             f"a Mondrian process on this box until lifetime={lifetime!r} has {expected:.3g} cells "
             f"on average (the product of 1 + lifetime * side over {side.size} column(s)), more "
-            f"than the {PARTITION_MAX_BYTES // bytes_per_cell:,} that are allowed; "
+            f"than the {settings.PARTITION_MAX_BYTES // bytes_per_cell:,} that are allowed; "
             "choose a smaller lifetime or a smaller box"
         )
 

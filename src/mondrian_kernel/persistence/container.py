@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._settings import FILE_EXPANSION, FILE_EXPANSION_FREE, FILE_LEVEL
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.persistence.file_writing import PathLike
 
 FORMAT = 4
@@ -126,7 +126,7 @@ class StoredArray(NamedTuple):
     def excess(self) -> int:
         """Bytes in memory beyond those that the bytes in the file allow."""
         n_bytes = self.n_items * np.dtype(self.dtype).itemsize
-        return max(0, n_bytes - FILE_EXPANSION * self.n_bytes)
+        return max(0, n_bytes - settings.FILE_EXPANSION * self.n_bytes)
 
     def check(self) -> None:
         """Raise ModelFileError unless there can be such an array."""
@@ -155,7 +155,7 @@ def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
         array.check()
     if sum(array.n_bytes for array in arrays) != n_bytes:
         raise ModelFileError(f"Its arrays do not have the {n_bytes} bytes that there are.")
-    if sum(array.excess for array in arrays) > FILE_EXPANSION_FREE:
+    if sum(array.excess for array in arrays) > settings.FILE_EXPANSION_FREE:
         raise ModelFileError("Its arrays claim far more memory than the file has bytes.")
     return arrays
 
@@ -171,7 +171,7 @@ def store(values: list[NDArray[Any]]) -> tuple[list[StoredArray], list[bytes]]:
         found = list(pool.map(_store, values))
     excess = 0
     for k, (stored, _) in enumerate(found):
-        if excess + stored.excess > FILE_EXPANSION_FREE:
+        if excess + stored.excess > settings.FILE_EXPANSION_FREE:
             found[k] = _store(values[k], level=0)
         excess += found[k][0].excess
     return [stored for stored, _ in found], [chunk for _, chunk in found]
@@ -185,7 +185,7 @@ def little_endian(value: NDArray[Any]) -> NDArray[Any]:
     return value
 
 
-def _store(value: NDArray[Any], level: int = FILE_LEVEL) -> tuple[StoredArray, bytes]:
+def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[StoredArray, bytes]:
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     # By column: neighbours in a column of leaves or boxes are often equal.
     flat, base = value.ravel(order="F"), 0

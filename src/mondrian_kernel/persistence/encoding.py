@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from mondrian_kernel._settings import FILE_UNPACKED
+from mondrian_kernel import _settings as settings
 from mondrian_kernel.persistence.container import (
     ModelFileError,
     little_endian,
@@ -121,7 +121,7 @@ class Encoder:
             raise cannot_save(where, f"a value of type {cls.__module__}.{cls.__name__}")
         _check(value)
         if hasattr(value, "packed"):
-            value = value.packed(FILE_UNPACKED)
+            value = value.packed(settings.FILE_UNPACKED)
             cls = type(value)
         state = _state(value)
         code = {name: self.encode(v, f"{cls.__name__}.{name}") for name, v in state.items()}
@@ -213,7 +213,7 @@ class Decoder:
 
     def _unpacked(self, packed: Any) -> Any:
         _check(packed)
-        if packed.n_bytes > FILE_UNPACKED * self._n_bytes:
+        if packed.n_bytes > settings.FILE_UNPACKED * self._n_bytes:
             raise ModelFileError("Its model claims far more memory than the file has bytes.")
         try:
             return packed.unpacked()

@@ -14,12 +14,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from mondrian_kernel._settings import (
-    CLASSES_SHOWN,
-    CURVE_POINTS,
-    PROBABILITY_BINS,
-    THRESHOLDS,
-)
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.report.page import (
@@ -130,11 +125,11 @@ def _confusion(
     """
     labels = [str(c) for c in classes]
     groups, true = np.arange(classes.size), np.searchsorted(classes, y)
-    if classes.size > CLASSES_SHOWN:
+    if classes.size > settings.CLASSES_SHOWN:
         counts = np.bincount(true, minlength=classes.size)
-        kept = np.sort(np.argsort(-counts, kind="stable")[: CLASSES_SHOWN - 1])
-        groups = np.full(classes.size, CLASSES_SHOWN - 1)
-        groups[kept] = np.arange(CLASSES_SHOWN - 1)
+        kept = np.sort(np.argsort(-counts, kind="stable")[: settings.CLASSES_SHOWN - 1])
+        groups = np.full(classes.size, settings.CLASSES_SHOWN - 1)
+        groups[kept] = np.arange(settings.CLASSES_SHOWN - 1)
         labels = [str(classes[c]) for c in kept] + ["all others"]
     found = groups[np.searchsorted(classes, predicted)]
     counts = confusion_matrix(groups[true], found, labels=np.arange(len(labels)))
@@ -164,8 +159,10 @@ def _reliability(
     what, given, hits = "probability of the predicted class", P.max(axis=1), P.argmax(1) == labels
     if classes.size == 2:
         what, given, hits = f"probability of {classes[1]}", P[:, 1], labels == 1
-    bins = np.minimum((PROBABILITY_BINS * given).astype(int), PROBABILITY_BINS - 1)
-    count = np.bincount(bins, minlength=PROBABILITY_BINS)
+    bins = np.minimum(
+        (settings.PROBABILITY_BINS * given).astype(int), settings.PROBABILITY_BINS - 1
+    )
+    count = np.bincount(bins, minlength=settings.PROBABILITY_BINS)
     filled = np.flatnonzero(count)
     count = count[filled]
     mean, seen = (np.bincount(bins, weights=w)[filled] / count for w in (given, hits))
@@ -176,8 +173,8 @@ def _reliability(
     figure = Figure(
         "reliability",
         "Predicted probability and observed frequency",
-        f"The {what} in {PROBABILITY_BINS} bins, and how often it came true. On the line the two "
-        "agree. Larger dots have more rows; those of few rows scatter.",
+        f"The {what} in {settings.PROBABILITY_BINS} bins, and how often it came true. On the line "
+        "the two agree. Larger dots have more rows; those of few rows scatter.",
         chart(
             {"label": what, "domain": [0, 1]},
             {"label": "came true", "domain": [0, 1]},
@@ -245,14 +242,14 @@ def _curve_figures(
 
 def _thinned(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
     """Return some of the points of a curve."""
-    some = np.unique(np.linspace(0, x.size - 1, CURVE_POINTS).round().astype(int))
+    some = np.unique(np.linspace(0, x.size - 1, settings.CURVE_POINTS).round().astype(int))
     return {"x": x[some], "y": y[some]}
 
 
 def _counts(truth: NDArray[np.bool_], given: FloatArray, name: str) -> list[list[str]]:
     """Return the rows found and missed at some thresholds."""
     rows = []
-    for threshold in THRESHOLDS:
+    for threshold in settings.THRESHOLDS:
         above = given >= threshold
         counts = [above & truth, ~above & truth, above & ~truth, ~above & ~truth]
         rows.append([name, percent(threshold), *(str(int(c.sum())) for c in counts)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from mondrian_kernel._settings import BARS_SHOWN, COVERAGE, COVERAGE_LEVELS, POINTS_SHOWN
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.report.page import (
@@ -62,7 +62,7 @@ def regression_content(measured: Measured, target: str) -> Content:
     ]
     if error >= guess:
         summary.append("Note: the model is no better than the mean of the fitted rows.")
-    low, high = measured.intervals[COVERAGE_LEVELS.index(COVERAGE)].T
+    low, high = measured.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)].T
     shown = {f"true {target}": y, "predicted": predicted, "lower": low, "upper": high}
     sections = [
         Section("Predictions", _prediction_figures(target, y, predicted)),
@@ -76,13 +76,13 @@ def regression_content(measured: Measured, target: str) -> Content:
         (f"error on {y.size} test rows", number(error)),
         ("HistGradientBoosting, same rows", number(boosting)),
         ("guessing the mean, same rows", number(guess)),
-        (f"inside {percent(COVERAGE)} intervals", percent(scores["coverage"])),
+        (f"inside {percent(settings.COVERAGE)} intervals", percent(scores["coverage"])),
     ]
     return Content(tiles, summary, sections)
 
 
 def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> list[Figure]:
-    some = np.random.default_rng(0).permutation(y.size)[:POINTS_SHOWN]
+    some = np.random.default_rng(0).permutation(y.size)[: settings.POINTS_SHOWN]
     low, high = np.quantile(y - predicted, [0.25, 0.75])
     y_all, y, predicted = y, y[some], predicted[some]
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
@@ -120,14 +120,15 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     y, ends, predicted = measured.y_test, measured.intervals, measured.predicted
     inside = is_inside(y, ends).mean(axis=1)
     covered = measured.scores["coverage"]
-    low, high = stats.binom.interval(0.95, y.size, COVERAGE) / np.array(y.size)
+    low, high = stats.binom.interval(0.95, y.size, settings.COVERAGE) / np.array(y.size)
     agrees = "agrees" if low <= covered <= high else "does not agree"
     words = (
-        f"{percent(covered)} of the test rows lie inside their {percent(COVERAGE)} intervals. This "
-        f"{agrees} with {percent(COVERAGE)}: chance alone gives {percent(low)} to {percent(high)}."
+        f"{percent(covered)} of the test rows lie inside their {percent(settings.COVERAGE)} "
+        f"intervals. This {agrees} with {percent(settings.COVERAGE)}: chance alone gives "
+        f"{percent(low)} to {percent(high)}."
     )
     fifth_words, by_fifth = _by_fifth(measured)
-    levels = np.array(COVERAGE_LEVELS)
+    levels = np.array(settings.COVERAGE_LEVELS)
     widths = zip(levels, inside, np.ptp(ends, axis=2).mean(axis=1), strict=True)
     coverage = Figure(
         "coverage",
@@ -145,8 +146,8 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
             [[percent(a), percent(r), number(w)] for a, r, w in widths],
         ),
     )
-    some = np.random.default_rng(0).permutation(y.size)[:BARS_SHOWN]
-    own = ends[COVERAGE_LEVELS.index(COVERAGE)]
+    some = np.random.default_rng(0).permutation(y.size)[: settings.BARS_SHOWN]
+    own = ends[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
     bars = _interval_bars(y[some], predicted[some], own[some], target, y.size)
     return [words, fifth_words], Section("Intervals", [by_fifth, coverage, bars])
 
@@ -158,7 +159,7 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
     shown = [k for k in range(len(_FIFTHS)) if parts[k].size]
     rows = np.array([parts[k].size for k in shown])
     # One false alarm in twenty reports: each of five fifths has 99 %.
-    low, high = np.array(stats.binom.interval(0.99, rows, COVERAGE)) / rows
+    low, high = np.array(stats.binom.interval(0.99, rows, settings.COVERAGE)) / rows
     reached = shares[shown]
     off = [
         f"{'low' if reached[k] < low[k] else 'high'} in the {_FIFTHS[shown[k]]} "
@@ -173,8 +174,9 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
     figure = Figure(
         "fifths",
         "Coverage by fifths of the prediction",
-        f"Test rows sorted by prediction, in five parts: the share inside {percent(COVERAGE)} "
-        "intervals, and where chance alone leaves it in 99 of 100 cases.",
+        "Test rows sorted by prediction, in five parts: the share inside "
+        f"{percent(settings.COVERAGE)} intervals, and where chance alone leaves it in 99 of 100 "
+        "cases.",
         chart(
             "share inside",
             {"label": "", "labels": [_FIFTHS[k] for k in shown]},
@@ -209,7 +211,7 @@ def _interval_bars(
     outside = "1 target lies" if n_out == 1 else f"{n_out} targets lie"
     return Figure(
         "intervals",
-        f"{percent(COVERAGE)} intervals",
+        f"{percent(settings.COVERAGE)} intervals",
         f"{rows_shown(y.size, n_rows)}, by prediction; {outside} outside.",
         chart(
             {"label": "test rows, sorted by prediction", "ticks": False},
