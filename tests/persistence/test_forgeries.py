@@ -482,6 +482,16 @@ def test_stochastic_gradients_of_other_cells_are_refused(change, tmp_path):
         forgery.load()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("fit_intercept", 2**70), ("alpha", -1.0), ("max_cells", 0)]
+)
+def test_a_forest_with_an_impossible_parameter_is_refused(name, value, tmp_path):
+    forgery = Forgery(MondrianForestRegressor(1.0, n_estimators=2).fit(X, Y), tmp_path)
+    forgery.state("MondrianForestRegressor")[name] = value
+    with pytest.raises(ModelFileError, match=f"'{name}' parameter"):
+        forgery.load()
+
+
 @pytest.mark.parametrize("weights", [[1.0], [0.0], [np.nan], [0.5]])
 def test_a_mixture_of_other_weights_is_refused(weights, tmp_path):
     model = MondrianKernelRegressor("average", n_estimators=4, random_state=0).fit(X, Y)

@@ -255,6 +255,8 @@ def _check(value: Any) -> None:
             for field in dataclasses.fields(cls):
                 if not _is_a(getattr(value, field.name), hints[field.name]):
                     raise ValueError(f"{field.name} is not of the type {field.type}.")
+        elif isinstance(value, BaseEstimator):
+            value._validate_params()
         if cls.__name__ not in CHECKED_BY_OWNER:
             value.check()
     except ValueError as error:
