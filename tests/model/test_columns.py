@@ -19,7 +19,7 @@ def search(weight=None, group=None, targets=Y):
     knots, ranks = rank_table(X, weight)
     whole = Columns(ONES, ONES, np.full(4, module.SQRT_12), knots, ranks)
     group = np.arange(4) if group is None else np.array(group)
-    return _Search(X, whole, targets, weight, group, seed=0)
+    return _Search(X, whole, targets, weight, group, seed=0, step_rows=100, steps=20)
 
 
 def literal_objective(found, theta, fitted, out):
