@@ -273,8 +273,9 @@ def test_a_file_with_a_wrong_entry_is_refused(part, attribute, place, small, tmp
     assert n_forged > 0 or attribute in ("dim", "loc")
 
 
-@pytest.mark.parametrize("change", [{"alpha": -1.0}, {"alpha": np.nan}, {"alpha": np.inf},
-                                    {"seed": -1}, {"seed": 2**64}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change", [*({"alpha": a} for a in (-1.0, 0.0, np.nan, np.inf)), {"seed": -1}, {"seed": 2**64}]
+)
 def test_numbers_of_the_record_cannot_be_wrong(change, small):
     with pytest.raises(ValueError, match="out of range"):
         dataclasses.replace(small._model, **change).check()

@@ -255,7 +255,8 @@ class FittedModel:
             raise ValueError(f"intercept has shape {self.intercept.shape}.")
         if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
             raise ValueError("signal is not a variance for each output.")
-        if not (np.isfinite(self.alpha) and self.alpha >= 0 and 0 <= self.seed < 2**64):
+        penalised = self.alpha > 0 or (self.alpha == 0 and self.sums is not None)  # of a forest
+        if not (np.isfinite(self.alpha) and penalised and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
         for name in ("cell_weights", "intercept", "signal"):
             values = getattr(self, name)
