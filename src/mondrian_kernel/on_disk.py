@@ -111,10 +111,13 @@ class ParquetTable(TableParts):
 
     def read(self, name: str) -> Any:
         """Return a column in memory, as one of pyarrow."""
-        if name not in self.columns:
-            raise KeyError(f"There is no column {name!r} among {', '.join(self.columns)}.")
+        self._require(name)
         with self._open() as opened:
             return opened.read([name]).column(0)
+
+    def _require(self, name: str) -> None:
+        if name not in self.columns:
+            raise KeyError(f"There is no column {name!r} among {', '.join(self.columns)}.")
 
     def drop(self, *names: str) -> ParquetTable:
         """Return the table without some of the columns.
@@ -130,8 +133,7 @@ class ParquetTable(TableParts):
             The other columns.
         """
         for name in names:
-            if name not in self.columns:
-                raise KeyError(f"There is no column {name!r} among {', '.join(self.columns)}.")
+            self._require(name)
         return ParquetTable(self.file, [name for name in self.columns if name not in names])
 
 

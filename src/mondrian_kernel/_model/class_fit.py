@@ -219,11 +219,8 @@ def fit_class_trend(
     of_row, each = folds.of_row[some], range(folds.n_folds)
     # The penalty of ridge regression, in the units of the curvature of the loss.
     near = settings.TREND_ALPHAS[ridge] * fit.curvature(np.ones(some.size, bool)) / 2.0
-    start = int(
-        np.argmin(
-            np.abs(np.log(settings.CLASS_ALPHAS) - np.log(max(near, settings.CLASS_ALPHAS[-1])))
-        )
-    )
+    alphas = np.log(settings.CLASS_ALPHAS)
+    at = int(np.argmin(np.abs(alphas - np.log(max(near, settings.CLASS_ALPHAS[-1])))))
     last: list[FloatArray | None] = [None] * folds.n_folds
     fits: dict[int, list[FloatArray]] = {}
 
@@ -233,13 +230,10 @@ def fit_class_trend(
         last[:] = fits[k]  # where the next search begins
         return sum(fit.loss(fits[k][fold], of_row == fold) for fold in each)
 
-    at, held_out = start, list[FloatArray]()
     if folds.n_folds:
-        at = downhill(loss, start, len(settings.CLASS_ALPHAS))
-        loss(at)
-        held_out = fits[at]
-    alpha = settings.CLASS_ALPHAS[at]
-    found = [fit(alpha, np.ones(some.size, bool), None), *held_out]
+        at = downhill(loss, at, alphas.size)
+    all_rows = fit(settings.CLASS_ALPHAS[at], np.ones(some.size, bool), None)
+    found = [all_rows, *fits.get(at, [])]
     return bounded([fit.trend(coef) for coef in found], rows, folds)
 
 
