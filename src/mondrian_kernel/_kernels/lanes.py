@@ -1,13 +1,15 @@
-"""Add rows of eight numbers, one cache line each, by the machine's vector instructions.
+"""Add rows of eight numbers by the machine's vector instructions.
 
 LLVM does not vectorise plain loops over eight columns here: the rows might overlap, and it keeps no
-sum of several rows in a register. The five functions of this module emit vector loads, additions
-and stores instead; nothing else in the library is written in LLVM. A product ΦΦᵀV of 6554 rows, 350
+sum of several rows in a register. The functions of this module emit vector loads, additions and
+stores instead; nothing else in the library is written in LLVM. A product ΦΦᵀV of 6554 rows, 350
 trees and 8 columns (cpu_act, lifetime 0.03, one thread) takes 1.35 ms, against 5.1 ms with plain
-loops and 4.3 ms with plain loops unrolled by hand: 3.2 to 3.8 times as fast.
+loops and 4.3 ms with plain loops unrolled by hand: 3.2 to 3.8 times as fast. A product with three
+levels of 15 000 rows and 64 trees in single precision takes 3.0 ns a row and tree, against 16 ns.
 
-Arrays of rows are float64 (·, 8), contiguous; no bounds are checked. With the JIT off each function
-is the plain Python that stands before its instructions.
+Arrays of rows are contiguous, (·, 8); no bounds are checked. They are float64, and in ``add_row``
+and ``scale_and_add`` float64 or float32. With the JIT off each function is the plain Python that
+stands before its instructions.
 """
 
 from contextlib import contextmanager
@@ -19,7 +21,6 @@ from numba.extending import intrinsic
 
 LANES = 8
 
-_Row = ir.VectorType(ir.DoubleType(), LANES)
 _Mask = ir.VectorType(ir.IntType(1), LANES)
 _rows = types.Array(types.float64, 2, "C")
 _entries = types.Array(types.int32, 1, "C")
@@ -31,13 +32,15 @@ def _place(context, builder, kind, array, i):
     return builder.gep(data, [i], inbounds=True)
 
 
-def _row(context, builder, array, i):
+def _row(context, builder, array, i, kind=_rows):
     start = builder.mul(i, ir.Constant(i.type, LANES))
-    return builder.bitcast(_place(context, builder, _rows, array, start), _Row.as_pointer())
+    number = context.get_value_type(kind.dtype)
+    row = ir.VectorType(number, LANES).as_pointer()
+    return builder.bitcast(_place(context, builder, kind, array, start), row)
 
 
-def _load(builder, row):
-    return builder.load(row, align=8)
+def _load(builder, row, align=8):
+    return builder.load(row, align=align)
 
 
 @contextmanager
@@ -47,6 +50,39 @@ def _each(context, builder, A, entries, begin, end):
     with cgutils.for_range_slice(builder, begin, end, step, inc=True) as (q, _):
         number = builder.load(_place(context, builder, _entries, entries, q))
         yield _row(context, builder, A, builder.sext(number, q.type))
+
+
+def add_row(A, i, B, j):
+    """``A[i] += B[j]``."""
+    A[i] += B[j]
+
+
+def _add_row(typing_context, A, i, B, j):
+    def generate(context, builder, signature, arguments):
+        a, i, b, j = arguments
+        to, other = _row(context, builder, a, i, A), _row(context, builder, b, j, B)
+        total = builder.fadd(_load(builder, to, 4), _load(builder, other, 4))
+        builder.store(total, to, align=4)
+        return context.get_dummy_value()
+
+    return types.void(A, _index, B, _index), generate
+
+
+def scale_and_add(A, i, W, k, j):
+    """``A[i] = W[k] * A[i] + A[j]``."""
+    A[i] = W[k] * A[i] + A[j]
+
+
+def _scale_and_add(typing_context, A, i, W, k, j):
+    def generate(context, builder, signature, arguments):
+        a, i, w, k, j = arguments
+        to, other = _row(context, builder, a, i, A), _row(context, builder, a, j, A)
+        weight = _load(builder, _row(context, builder, w, k, W), 4)
+        scaled = builder.fmul(weight, _load(builder, to, 4))
+        builder.store(builder.fadd(scaled, _load(builder, other, 4)), to, align=4)
+        return context.get_dummy_value()
+
+    return types.void(A, _index, W, _index, _index), generate
 
 
 def set_sum(A, i, B, j, C, k):
@@ -143,6 +179,7 @@ def _copy_where(typing_context, A, i, j, bits):
 
 
 if not config.DISABLE_JIT:
+    add_row, scale_and_add = intrinsic(_add_row), intrinsic(_scale_and_add)
     set_sum = intrinsic(_set_sum)
     add_to_rows, add_rows = intrinsic(_add_to_rows), intrinsic(_add_rows)
     add_where, copy_where = intrinsic(_add_where), intrinsic(_copy_where)

@@ -17,57 +17,48 @@ weighted sums up on the way back. It visits every row twice and every cell of ev
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
+from mondrian_kernel._kernels.lanes import LANES, add_row, scale_and_add
 
 
 @kernel
 def gram(cells, first, offset, above, weight, begin, end, V, out):
-    """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, k), trees ``begin:end``.
+    """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, 8), trees ``begin:end``.
 
-    A row has the value 1 in each of its cells.
+    A row has the value 1 in each of its cells. ``weight`` (L, 8), V and ``out`` are of one type.
     """
-    n_rows, width = V.shape
     n_levels = weight.shape[0]
     last = n_levels - 1
     start = np.zeros(n_levels + 1, np.int64)  # of each level in the working memory of one tree
-    room = 0
+    room = 1
     for m in range(begin, end):
-        size = 0
+        size = 1
         for level in range(n_levels):
             size += first[level, m + 1] - first[level, m]
         room = max(room, size)
-    sums = np.empty((room, width), V.dtype)
+    sums = np.empty((room, LANES), V.dtype)
     for m in range(begin, end):
         for level in range(n_levels):
             start[level + 1] = start[level] + first[level, m + 1] - first[level, m]
-        for c in range(start[n_levels]):
-            for j in range(width):
+        zero, fine = start[n_levels], start[last]
+        for c in range(zero + 1):
+            for j in range(LANES):
                 sums[c, j] = 0.0
-        fine = start[last]
-        for i in range(n_rows):
-            c = fine + np.intp(cells[m, i])
-            for j in range(width):
-                sums[c, j] += V[i, j]
+        for i in range(V.shape[0]):
+            add_row(sums, fine + np.intp(cells[m, i]), V, i)
         for level in range(last, 0, -1):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
             for c in range(start[level], start[level + 1]):
-                up = there + np.intp(above[here + c])
-                for j in range(width):
-                    sums[up, j] += sums[c, j]
+                add_row(sums, there + np.intp(above[here + c]), sums, c)
         for c in range(start[1]):
-            for j in range(width):
-                sums[c, j] *= weight[0, j]
+            scale_and_add(sums, c, weight, 0, zero)
         for level in range(1, n_levels):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
             for c in range(start[level], start[level + 1]):
-                up = there + np.intp(above[here + c])
-                for j in range(width):
-                    sums[c, j] = weight[level, j] * sums[c, j] + sums[up, j]
-        for i in range(n_rows):
-            c = fine + np.intp(cells[m, i])
-            for j in range(width):
-                out[i, j] += sums[c, j]
+                scale_and_add(sums, c, weight, level, there + np.intp(above[here + c]))
+        for i in range(V.shape[0]):
+            add_row(out, i, sums, fine + np.intp(cells[m, i]))
 
 
 @kernel
