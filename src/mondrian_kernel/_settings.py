@@ -215,8 +215,8 @@ JOINED_ROWS = 1000
 # Relevances are raised to one of these powers, by the error of a few trees on all rows. The last
 # is for more than COLUMN_MANY_ROWS rows; with 8000 rows none of six sets took it.
 METRIC_POWERS, METRIC_POWER_MANY = (0.7, 0.4, 1.0), 1.5
-# Trees, and most rows for it; with 30 000 rows california and pol had the same errors.
-METRIC_TREES, METRIC_ROWS = 30, 10_000
+# Trees, and most rows for it; with 10 000 or 30 000 rows errors are the same within their noise.
+METRIC_TREES, METRIC_ROWS = 30, 6000
 METRIC_NOISE = (-3.0, -1.0, 1.0)  # logarithms of the weight of each level
 
 # Rows held out.
@@ -235,7 +235,10 @@ TREND_SAMPLE_ROWS, TREND_SAMPLE_LANDMARKS = 3000, 300  # to choose the kernel of
 # Parts of the rows held out to compare kernels. With all of them, three or five, four sets had the
 # same errors and fits took 1.2 times as long.
 TREND_FOLDS = 2
-TREND_FINALISTS, TREND_FINAL_LANDMARKS = 4, 800  # kernels compared again, with more landmarks
+# Best kernels that are tried with other factors of the columns; and kernels that are compared
+# again, with more landmarks. With all kernels at all factors, four finalists and 800 landmarks,
+# errors of 13 sets were 1.002 of those now, and fits took 1.3 times as long.
+TREND_SHAPES, TREND_FINALISTS, TREND_FINAL_LANDMARKS = 2, 2, 512
 TREND_SMOOTH_SCALES = (0.5, 1.0, 2.0, 4.0)  # mean distance over the width of the Matérn kernel
 TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
 # Length of a row in the linear part, root mean square, where it is 1 for the kernel; and share of
@@ -270,14 +273,15 @@ LEVEL_BYTES = 3.6e8  # of the trees of a fit; bounds the cells where there are m
 # column of a node. 200 000 rows of 10 columns and 100 trees: 0.90 GB, 0.84 are used; 100 000 rows
 # and 40 trees: 0.230 GB, 0.223 are used.
 FIT_ROW_BYTES, FIT_COLUMN_BYTES, FIT_TREE_BYTES, FIT_NODE_BYTES = 700, 20, 10, (120, 8)
-# Trees: as many as have LEVEL_PAIRS pairs of rows and trees, within bounds. 100 trees instead of
-# 200 take half the time to predict, but errors grow: by 0.3 % in the mean of eight sets with 5000
-# rows; with 12 000 to 20 000 rows by 1.9 % in the mean of six (kin40k 4.6 %, elevators 0.5 %). Five
-# lifetimes instead of three do not make up for it. 300 trees: errors 0.2 % lower.
+# Trees: one for so many rows, and as many as have LEVEL_PAIRS pairs of rows and trees, within
+# bounds. 100 trees instead of 200 take half the time to predict. Errors of four sets with 600 to
+# 1300 rows are then the same; they grow by 1 % with 5200 rows (wine_quality), and with 12 000 to
+# 20 000 rows by 1.9 % in the mean of six sets (kin40k 4.6 %, elevators 0.5 %). Five lifetimes
+# instead of three do not make up for it. 300 trees: errors 0.2 % lower.
+TREE_ROWS = 25
 LEVEL_PAIRS = 4_000_000
 LEVEL_PAIRS_MOST = 400_000_000  # some 10 bytes each: 40 trees of ten million rows
 MODEL_TREES = (100, 200)
-SINGLE_BITS = 24  # of the weights of cells: single precision
 
 # Spread of the errors. Geometric means of the interval score over 14 sets of up to 5000 rows, 700
 # of them held out, relative to the choice made: without h 1.022, h with 5 knots 1.007, with 20
@@ -314,10 +318,8 @@ LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
 # Importances: how much the error on rows held out grows when a column is shuffled. Predictions of
 # all shuffles for each fitted row, and bounds on them; then fewest and most rows that are shuffled.
-# With at least 5000 instead of 1000, most deviations of importances are smaller (900 rows of adult,
-# 1000 of california, 3000 of wine_quality); the time of a fit hardly changes. With 1000 instead of
-# 2000 rows deviations are 1.4 times as large, and protein's importances take 1.3 instead of 1.9 s.
-IMPORTANCE_PREDICTIONS_PER_ROW, IMPORTANCE_PREDICTIONS = 2, (5000, 15_000)
+# With half as many rows, deviations are 1.4 times as large. 8000 predictions take 0.5 s.
+IMPORTANCE_PREDICTIONS_PER_ROW, IMPORTANCE_PREDICTIONS = 1, (4000, 8000)
 IMPORTANCE_ROWS = (40, 1000)
 IMPORTANCE_SHUFFLES = 5  # each is of other rows
 

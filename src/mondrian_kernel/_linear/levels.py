@@ -25,6 +25,9 @@ _FIELDS = (
 )
 
 
+LANES = 8  # columns of a product that take the time of one
+
+
 class LevelOperator(Operator):
     r"""Products with the features Φ of fitted rows at several lifetimes.
 
@@ -154,7 +157,7 @@ class LevelOperator(Operator):
         ``weights`` (L, k) are those of the levels, and Φ_l has the values 1/√M, without sample
         weights. The result has the type of V, float64 or float32.
         """
-        from mondrian_kernel._kernels.levels import LANES, gram
+        from mondrian_kernel._kernels.levels import gram
 
         table = self._cells, self._starts, self._levels.offset, self._above
         each, out = weights / self._cells.shape[0], np.empty_like(V)
@@ -162,7 +165,7 @@ class LevelOperator(Operator):
         def product(begin: int, end: int, part: FloatArray) -> None:
             gram(*table, own, begin, end, right, part)
 
-        for first in range(0, V.shape[1], LANES):  # eight columns take the time of one
+        for first in range(0, V.shape[1], LANES):
             some = slice(first, min(first + LANES, V.shape[1]))
             width = some.stop - first
             right, own = (

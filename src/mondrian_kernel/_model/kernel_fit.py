@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
-from mondrian_kernel._model.columns import Metric, rounded
+from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.levels_fit import (
@@ -187,7 +187,7 @@ def choose_metric(
     Relevances are learnt from small samples. Where rows are many, columns matter that a small
     sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
     The trend chooses for itself: also returned are the factors of the columns that lead from the
-    metric to each of the metrics.
+    metric to each of the metrics, the best one first.
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
         return metric, [np.ones(rows.shape[1])]
@@ -219,8 +219,9 @@ def choose_metric(
     first = errors(metrics[0], settings.METRIC_NOISE)
     noise = settings.METRIC_NOISE[int(np.argmin(first))]  # all others are compared at this one
     found = [first.min(), *(errors(each, [noise])[0] for each in metrics[1:])]
-    best = metrics[int(np.argmin(found))]
-    return best, [each.columns.relevance / best.columns.relevance for each in metrics]
+    order = np.argsort(found, kind="stable")
+    best = metrics[order[0]]
+    return best, [metrics[k].columns.relevance / best.columns.relevance for k in order]
 
 
 def _choose_weights(
@@ -256,8 +257,7 @@ def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
         points=None if T is None else T[out],
         known=known_share(operator, levels, out),
     )
-    weights = rounded(spread.cell_weights, settings.SINGLE_BITS)
-    return replace(model, spread=replace(spread, cell_weights=weights))
+    return replace(model, spread=replace(spread, cell_weights=_single(spread.cell_weights)))
 
 
 def cell_weights(
@@ -274,7 +274,15 @@ def cell_weights(
     """
     sums = operator.with_weights(np.ones(v.size)).scatter(dual)
     each = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None]
-    return rounded(unit * each * sums, settings.SINGLE_BITS)
+    sums *= unit * each
+    return _single(sums)
+
+
+def _single(weights: FloatArray) -> FloatArray:
+    """Return weights with the digits of single precision, unless these cannot hold them."""
+    with np.errstate(over="ignore"):
+        single = weights.astype(np.float32)
+    return single.astype(np.float64) if np.isfinite(single).all() else weights
 
 
 def _combined(by_fold: FloatArray, seed: int) -> FloatArray:
@@ -297,7 +305,8 @@ def plan_sizes(
     """
     (n_rows, n_columns), n_trees = shape, n_estimators
     if isinstance(n_trees, str):
-        n_trees = int(np.clip(settings.LEVEL_PAIRS / n_rows, *settings.MODEL_TREES))
+        wanted = min(settings.LEVEL_PAIRS / n_rows, n_rows / settings.TREE_ROWS)
+        n_trees = int(np.clip(wanted, *settings.MODEL_TREES))
         n_trees = max(1, min(n_trees, settings.LEVEL_PAIRS_MOST // n_rows))
     check_budget(max_cells, n_trees)
     most = max(settings.LEVEL_CELLS, settings.LEVEL_CELLS_LARGE * n_rows)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
-from mondrian_kernel._linear.levels import LevelOperator
+from mondrian_kernel._linear.levels import LANES, LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
@@ -54,9 +54,35 @@ def solve_levels(
     dual : ndarray of shape (N, k)
         Coefficients.
     """
-    # Single precision is far below the tolerance, and twice as fast.
-    root, weights = root.astype(np.float32), weights.astype(np.float32)
-    B = root * targets.astype(np.float32)
+    dual = np.empty(targets.shape)
+    groups = range(0, targets.shape[1], LANES)  # a product takes so many columns at once
+    for done, begin in enumerate(groups):
+        some = slice(begin, begin + LANES)
+
+        def told(share: float, done: int = done) -> None:
+            tell((done + share) / len(groups))
+
+        dual[:, some] = _solve_together(
+            operator,
+            targets[:, some].astype(np.float32),
+            root[:, some].astype(np.float32),  # far below the tolerance, and twice as fast
+            weights[:, some].astype(np.float32),
+            max_steps,
+            told,
+        )
+    return dual
+
+
+def _solve_together(
+    operator: LevelOperator,
+    targets: FloatArray,
+    root: FloatArray,
+    weights: FloatArray,
+    max_steps: int,
+    tell: Tell,
+) -> FloatArray:
+    """Return what :func:`solve_levels` does, for columns that all stop when the last is done."""
+    B = root * targets
     enough = settings.LEVEL_TOL * np.linalg.norm(B, axis=0)
 
     def product(P: FloatArray) -> FloatArray:
@@ -79,7 +105,7 @@ def solve_levels(
         max_steps=max_steps,
     )
     dual *= root
-    return dual.astype(np.float64)
+    return dual
 
 
 def _without_widest(

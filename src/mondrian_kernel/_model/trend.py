@@ -11,7 +11,7 @@ ridge regression.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -224,7 +224,7 @@ def fit_trend(
     blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
     some = np.sort(order[: settings.TREND_ROWS])
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
-    alpha = settings.TREND_ALPHAS[fit.lowest(start)[0]]
+    alpha = settings.TREND_ALPHAS[fit.lowest(start)[1]]
     return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
 
 
@@ -258,38 +258,44 @@ def choose_kernel(
 ) -> tuple[Trend, int]:
     """Return the kernel with the least error on some rows, and the number of its penalty.
 
-    All kernels are compared with few landmarks, and the best of them with more. The best of these
-    is tried with a linear part.
+    All kernels are compared at the first of the factors, the best of them at the others, and the
+    best of these once more with more landmarks. The winner is tried with a linear part.
     """
     folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    coef, kernels = np.empty((some.shape[0], Y.shape[1])), []
+    coef = np.empty((some.shape[0], Y.shape[1]))
     ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
+    kernels = []
     for factor in factors:
         own = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
         spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
         widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
-        kernels += [Trend(ends, factor, own, coef, zero, *each, -free, free) for each in widths]
+        kernels.append([Trend(ends, factor, own, coef, zero, *w, -free, free) for w in widths])
     if folds.n_folds == 0:
-        return kernels[-1], 0
+        return kernels[0][-1], 0
 
-    def lowest(kernel: Trend, start: int, step: int = 1) -> tuple[int, float]:
+    def lowest(kernel: Trend, start: int, step: int = 1) -> tuple[float, int]:
         return _Ridge(kernel, rows, Y, weight, folds).lowest(start, step)
 
-    few = sorted((lowest(kernel, 3, 2)[::-1], k) for k, kernel in enumerate(kernels))
+    def errors(factor: int, shapes: Iterable[int]) -> list[tuple[float, int, int, int]]:
+        return [(*lowest(kernels[factor][k], 3, 2), factor, k) for k in shapes]
+
+    few = sorted(errors(0, range(len(kernels[0]))))
+    best = [k for *_, k in few[: settings.TREND_SHAPES]]
+    few = sorted(few + [each for f in range(1, len(factors)) for each in errors(f, best)])
     more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
     finalists = [
-        (kernels[k].around(more), alpha) for (_, alpha), k in few[: settings.TREND_FINALISTS]
+        (kernels[f][k].around(more), alpha) for _, alpha, f, k in few[: settings.TREND_FINALISTS]
     ]
-    found = [lowest(kernel, alpha) for kernel, alpha in finalists]
-    best = min(range(len(found)), key=lambda k: found[k][1])
-    kernel, (alpha, error) = finalists[best][0], found[best]
+    found = [(*lowest(kernel, alpha), k) for k, (kernel, alpha) in enumerate(finalists)]
+    error, alpha, k = min(found)
+    kernel = finalists[k][0]
     size = float(np.mean(np.sum(kernel.landmarks**2, axis=1)))
     if size > 0.0:
         linear = replace(kernel, linear=settings.TREND_LINEAR / float(np.sqrt(size)))
-        penalty, with_linear = lowest(linear, alpha)
+        with_linear, penalty = lowest(linear, alpha)
         if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * error:
             return linear, penalty
     return kernel, alpha
@@ -333,6 +339,8 @@ class _Ridge:
             for begin in range(0, own.size, settings.TREND_BLOCK):
                 some = own[begin : begin + settings.TREND_BLOCK]
                 k, s, y = kernel.at(rows[some]), weight[some], Y[some]
+                if fold >= 0:  # few rows: it is faster to transform them than their sums
+                    k = self._solve(k.T).T
                 self.cross[fold] += k.T @ (s[:, None] * y)
                 self.mass[fold] += s @ k
                 self.total[fold] += s.sum()
@@ -340,7 +348,17 @@ class _Ridge:
                 self.square[fold] += s @ y**2
                 k *= np.sqrt(s)[:, None]
                 blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
+        if self.total[-1] > 0:
+            self.gram[-1], _ = lapack.dsygst(self.gram[-1], self.L.T, overwrite_a=1)  # L⁻¹ G L⁻ᵀ
+            self.cross[-1], self.mass[-1] = self._solve(self.cross[-1]), self._solve(self.mass[-1])
         self._systems: dict[int, tuple[FloatArray, ...]] = {}
+
+    def _solve(self, B: FloatArray, trans: Literal[0, 1] = 0) -> FloatArray:
+        """Return L⁻¹ B, or L⁻ᵀ B."""
+        out: FloatArray = linalg.solve_triangular(
+            self.L, B, lower=True, trans=trans, check_finite=False
+        )
+        return out
 
     def _system(self, fold: int) -> tuple[FloatArray, ...]:
         """Return the centred sums of features without a fold (-1: of all rows), and the means.
@@ -351,55 +369,56 @@ class _Ridge:
             return self._systems[fold]
         parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
         total = self.total[parts].sum()
-        mean_y, mean_k = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
-        cross = self.cross[parts].sum(axis=0) - total * np.outer(mean_k, mean_y)
-        gram = self.gram[-1].copy(order="F")
+        mean_y, mean_b = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
+        b = self.cross[parts].sum(axis=0) - total * np.outer(mean_b, mean_y)
+        A = self.gram[-1].copy(order="F")
         for part in parts[1:]:
-            gram += self.gram[part]
-        gram = blas.dsyr(-total, mean_k, a=gram, overwrite_a=1)
-        A, _ = lapack.dsygst(gram, self.L.T, overwrite_a=1)  # L⁻¹ gram L⁻ᵀ
-        b = linalg.solve_triangular(self.L, cross, lower=True, check_finite=False)
-        self._systems[fold] = A, b, mean_k, mean_y
+            A += self.gram[part]
+        A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)
+        self._systems[fold] = A, b, mean_b, mean_y
         return self._systems[fold]
 
-    def trend(self, alpha: float, fold: int = -1) -> Trend:
-        """Return the trend at a penalty, fitted without a fold (-1: to all rows).
+    def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return weights of the features and intercepts, fitted without a fold (-1: to all rows).
 
         A penalty that is lost in rounding errors is raised until it is not.
         """
-        A, b, mean_k, mean_y = self._system(fold)
+        A, b, mean_b, mean_y = self._system(fold)
         for penalty in alpha * 10.0 ** np.arange(20):
             system = A.copy(order="F")
             system.flat[:: A.shape[0] + 1] += penalty
             factor, failed = lapack.dpotrf(system, clean=0, overwrite_a=1)
             if not failed:
                 break
-        w = linalg.cho_solve((factor, False), b, check_finite=False)
-        c = linalg.solve_triangular(self.L, w, lower=True, trans=1, check_finite=False)
-        return replace(self.kernel, coef=c, intercept=mean_y - mean_k @ c)
+        w: FloatArray = linalg.cho_solve((factor, False), b, check_finite=False)
+        return w, mean_y - mean_b @ w
 
-    def lowest(self, start: int, step: int = 1) -> tuple[int, float]:
-        """Return the number of the penalty with the least error, and the error.
+    def trend(self, alpha: float, fold: int = -1) -> Trend:
+        """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
+        w, intercept = self._weights(alpha, fold)
+        return replace(self.kernel, coef=self._solve(w, trans=1), intercept=intercept)
+
+    def lowest(self, start: int, step: int = 1) -> tuple[float, int]:
+        """Return the least error, and the number of its penalty.
 
         The search goes downhill from penalty ``start``, every ``step``-th of them.
         """
         error = cache(lambda k: self.error(settings.TREND_ALPHAS[k]))
         at = downhill(error, start, len(settings.TREND_ALPHAS), step)
-        return at, error(at)
+        return error(at), at
 
     def error(self, alpha: float) -> float:
         """Return the squared error of the rows held out, from their sums."""
         total = 0.0
         for fold in range(self.folds.n_folds):
-            found = self.trend(alpha, fold)
-            c, b = found.coef, found.intercept
+            w, b = self._weights(alpha, fold)
             n, y, k = self.total[fold], self.sums[fold], self.mass[fold]
             total += float(
                 np.sum(self.square[fold])
-                - 2.0 * np.sum(c * self.cross[fold])
+                - 2.0 * np.sum(w * self.cross[fold])
                 - 2.0 * b @ y
-                + np.sum(c * blas.dsymm(1.0, self.gram[fold], c))
-                + 2.0 * b @ (k @ c)
+                + np.sum(w * blas.dsymm(1.0, self.gram[fold], w))
+                + 2.0 * b @ (k @ w)
                 + n * (b @ b)
             )
         return total
