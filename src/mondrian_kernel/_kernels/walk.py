@@ -147,7 +147,7 @@ def decay(X, nodes, pieces):
 
 
 @kernel
-def _descend(X, root, steps, node_of):
+def descend(X, root, steps, node_of):
     """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` (n,) receives these.
 
     There are always as many lanes, so that the loop over them is unrolled. Beyond the last row they
@@ -184,7 +184,7 @@ def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores):
     n_rows, n_outputs, n_levels = X.shape[0], W.shape[1], lifetimes.size
     node_of, log_stay = np.empty(n_rows, np.uint32), np.empty(n_levels)
     for m in range(nodes.root.size):
-        _descend(X, nodes.root[m], steps, node_of)
+        descend(X, nodes.root[m], steps, node_of)
         for i in range(n_rows):
             node = np.uint64(node_of[i])
             _log_stay(X, i, nodes, np.int64(node), lifetimes, log_stay)

@@ -196,11 +196,15 @@ class FittedModel:
 
     def _sums_over_cells(self, rows: FloatArray, W: FloatArray, n_jobs: int | None) -> FloatArray:
         """Φ W for weights W (F, k) of the cells, and last the mean squared stay at level 0."""
-        from mondrian_kernel._kernels.walk import level_scores
+        from mondrian_kernel._kernels.walk import descend, level_scores
 
         levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
         W, values = np.ascontiguousarray(W), levels.values
-        out = np.zeros((rows.shape[0], W.shape[1] + 1))
+        # Rows that are close to each other, as in the first tree, share nodes in the cache.
+        node = np.empty(rows.shape[0], np.uint32)
+        descend(rows, self.trees.root[0], steps, node)
+        order = np.argsort(node)
+        rows, out = rows[order], np.zeros((rows.shape[0], W.shape[1] + 1))
 
         def run(begin: int, end: int) -> None:
             level_scores(
@@ -215,7 +219,9 @@ class FittedModel:
             )
 
         in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * levels.n_trees)
-        return out
+        back = np.empty_like(out)
+        back[order] = out
+        return back
 
     @cached_property
     def _steps(self) -> NDArray[np.void]:
