@@ -53,6 +53,7 @@ OPERATOR_SHARES = 4
 RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
 RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache
 RUN_SHARES = 4  # sums over so many shares of the runs are added in order, whatever the threads
+LANE_ROWS = 50_000  # rows up to which unused columns of a product cost nothing
 PANEL_NUMBERS = 2**24  # numbers held at once for a block of columns, 128 MB
 KERNEL_ROWS = 256  # rows of a kernel matrix changed at once; the matrix may fill the memory
 

@@ -17,14 +17,15 @@ weighted sums up on the way back. It visits every row twice and every cell of ev
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
-from mondrian_kernel._kernels.lanes import LANES, add_row, scale_and_add
+from mondrian_kernel._kernels.lanes import add_row, scale_and_add
 
 
 @kernel
-def gram(cells, first, offset, above, weight, begin, end, V, out):
-    """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, 8), trees ``begin:end``.
+def gram(cells, first, offset, above, weight, begin, end, V, out, lanes):
+    """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, k), trees ``begin:end``.
 
-    A row has the value 1 in each of its cells. ``weight`` (L, 8), V and ``out`` are of one type.
+    A row has the value 1 in each of its cells. ``weight`` (L, k), V and ``out`` are of one type,
+    and ``lanes`` is a tuple of k numbers: the compiled code depends on its length.
     """
     n_levels = weight.shape[0]
     last = n_levels - 1
@@ -35,30 +36,30 @@ def gram(cells, first, offset, above, weight, begin, end, V, out):
         for level in range(n_levels):
             size += first[level, m + 1] - first[level, m]
         room = max(room, size)
-    sums = np.empty((room, LANES), V.dtype)
+    sums = np.empty((room, len(lanes)), V.dtype)
     for m in range(begin, end):
         for level in range(n_levels):
             start[level + 1] = start[level] + first[level, m + 1] - first[level, m]
         zero, fine = start[n_levels], start[last]
         for c in range(zero + 1):
-            for j in range(LANES):
+            for j in range(len(lanes)):
                 sums[c, j] = 0.0
         for i in range(V.shape[0]):
-            add_row(sums, fine + np.intp(cells[m, i]), V, i)
+            add_row(sums, fine + np.intp(cells[m, i]), V, i, lanes)
         for level in range(last, 0, -1):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
             for c in range(start[level], start[level + 1]):
-                add_row(sums, there + np.intp(above[here + c]), sums, c)
+                add_row(sums, there + np.intp(above[here + c]), sums, c, lanes)
         for c in range(start[1]):
-            scale_and_add(sums, c, weight, 0, zero)
+            scale_and_add(sums, c, weight, 0, zero, lanes)
         for level in range(1, n_levels):
             here = offset[level] + first[level, m] - start[level]
             there = start[level - 1] - first[level - 1, m]
             for c in range(start[level], start[level + 1]):
-                scale_and_add(sums, c, weight, level, there + np.intp(above[here + c]))
+                scale_and_add(sums, c, weight, level, there + np.intp(above[here + c]), lanes)
         for i in range(V.shape[0]):
-            add_row(out, i, sums, fine + np.intp(cells[m, i]))
+            add_row(out, i, sums, fine + np.intp(cells[m, i]), lanes)
 
 
 @kernel

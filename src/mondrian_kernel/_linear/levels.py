@@ -163,14 +163,16 @@ class LevelOperator(Operator):
         each, out = weights / self._cells.shape[0], np.empty_like(V)
 
         def product(begin: int, end: int, part: FloatArray) -> None:
-            gram(*table, own, begin, end, right, part)
+            gram(*table, own, begin, end, right, part, (0,) * lanes)
 
         for first in range(0, V.shape[1], LANES):
             some = slice(first, min(first + LANES, V.shape[1]))
             width = some.stop - first
+            # Many rows take the time of memory, so that unused columns would cost something.
+            lanes = LANES if self.n_rows <= settings.LANE_ROWS else 2 ** int(width - 1).bit_length()
             right, own = (
-                np.zeros((V.shape[0], LANES), V.dtype),
-                np.zeros((len(each), LANES), V.dtype),
+                np.zeros((V.shape[0], lanes), V.dtype),
+                np.zeros((len(each), lanes), V.dtype),
             )
             right[:, :width], own[:, :width] = V[:, some], each[:, some]
             out[:, some] = self._added(product, right.shape, V.dtype)[:, :width]
