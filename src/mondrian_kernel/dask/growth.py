@@ -16,8 +16,15 @@ from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows, compute, delayed_call, joined, persist
-from mondrian_kernel.dask.cluster import in_steps, is_room_for
+from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel.dask.cluster import (
+    compute,
+    delayed_call,
+    in_steps,
+    is_room_for,
+    joined,
+    persist,
+)
 
 
 class Round(NamedTuple):
