@@ -132,7 +132,7 @@ FAULTS = {
         "tests/persistence/test_forgeries.py::test_many_small_arrays_cannot_fill_the_memory_either",
     ),
     "file: everybody may read a private file while it is written": Fault(
-        "persistence/file_writing.py",
+        "persistence/container.py",
         "0o666 if old is None else 0o600",
         "0o666 if old is None else 0o644",
         "tests/persistence/test_file_writing.py",
