@@ -353,14 +353,9 @@ class Stream(ScaledStream):
         equal, room = online.snapshot(), 2 * old.freeze().time.size
         equal.count[:] = self.n_start
         online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room)
-        new = Stream(
-            start.at_rungs(np.zeros(rungs.size, np.intp)),
-            online,
-            self.level_weights,
-            scale,
-            relevance,
-            self.changes_widths,
-        )
+        learners = start.at_rungs(np.zeros(rungs.size, np.intp))
+        columns = self.level_weights, scale, relevance
+        new = Stream(learners, online, *columns, self.changes_widths)
         for name in ("start", "n_start", "scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
         new.recent, new.recent_sizes = self.recent.copy(), self.recent_sizes.copy()
