@@ -23,8 +23,7 @@ from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._model.link import more_calibration
 from mondrian_kernel._model.notes import FitNotes, without_measures
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import check_weights, fixed_order, with_weight
 from mondrian_kernel._path.choose import Wanted
@@ -198,12 +197,8 @@ class MondrianEstimator(TableInput):
         groups = {"group": encoder.column_of_output_, "ranked": encoder.is_number_}
         return learn_columns(rows, Y, weight, seed, scale=scale, tell=tell, **groups)
 
-    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter | Means:
-        """Return a learner of a stream that has seen nothing."""
-        raise NotImplementedError
-
-    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter | Means:
-        """Return a learner of a stream that goes on from a fit."""
+    def _learner(self, n_outputs: int, alpha: float) -> Filter | Means:
+        """Return what a stream does with a row."""
         raise NotImplementedError
 
     def _half_lives(self) -> tuple[float, ...]:
@@ -217,7 +212,8 @@ class MondrianEstimator(TableInput):
         if hasattr(self, "_model"):
             return self._stream or self._continued(in_space_of_trees(self._fitted()))
         return Stream.begin(
-            [self._blank_learner(n_outputs, half_life) for half_life in self._half_lives()],
+            self._learner(n_outputs, self._stream_alpha),
+            self._half_lives(),
             n_columns,
             self._stream_trees(),
             self.lifetime,
@@ -228,8 +224,8 @@ class MondrianEstimator(TableInput):
 
     def _continued(self, model: FittedModel) -> Stream:
         """Return a stream that goes on from a record in the space of its trees."""
-        learners = [self._continuing_learner(model, rows) for rows in self._half_lives()]
-        return Stream.after(model, learners)
+        rule = self._learner(model.n_outputs, model.alpha)
+        return Stream.after(model, rule, self._half_lives())
 
     def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
         """Learn a batch of valid rows: all of it or, if anything fails, nothing."""

@@ -15,7 +15,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.learners import Means
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.choose import choose_forest_width
 from mondrian_kernel._trees.checks import check_ranges
@@ -126,11 +126,8 @@ class MondrianForest(ExplainableEstimator):
             raise ValueError("A forest on given trees must be fitted before partial_fit.")
         return super()._next_stream(n_columns, n_outputs, n_new)
 
-    def _blank_learner(self, n_outputs: int, half_life: float) -> Means:
-        return Means(n_outputs, self._stream_alpha, self._centres, half_life)
-
-    def _continuing_learner(self, model: FittedModel, half_life: float) -> Means:
-        return Means.after(model, self._centres, half_life)
+    def _learner(self, n_outputs: int, alpha: float) -> Means:
+        return Means(n_outputs, alpha, self._centres)
 
 
 def leaf_sums(

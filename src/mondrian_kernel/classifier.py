@@ -30,7 +30,7 @@ from mondrian_kernel._model.link import log_odds
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
-from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
@@ -276,11 +276,8 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         self._stream, self._model = self._stream.with_class(), None
         self.classes_ = np.arange(self.classes_.size + 1)
 
-    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
-        return Filter(n_outputs, self._stream_loss, self._stream_alpha, half_life)
-
-    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter:
-        return Filter.after(model, self._stream_loss, half_life)
+    def _learner(self, n_outputs: int, alpha: float) -> Filter:
+        return Filter(n_outputs, self._stream_loss, alpha)
 
     @property
     def _continues_odds(self) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_MAGIC, _FORMAT = b"\x89MONDR\r\n", 4
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 5
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
 _KNOTS, _KNOT_ROWS = 5, 250  # predictions at which quantiles are taken, and rows for each
@@ -235,11 +235,9 @@ def load_portable(path: Any) -> PortableModel:
             state = header["objects"][content][1].items()
             return {name: decode(value) for name, value in state if name not in _LEFT_OUT}
         if kind == "array":
-            dtype, shape, _, packed, base, _ = header["arrays"][content]
-            numbers = np.dtype("<u4" if dtype.startswith("<U") else dtype)
+            dtype, shape, *_ = header["arrays"][content]
             raw = zlib.decompress(data[begins[content] : begins[content + 1]])
-            flat = np.frombuffer(raw, packed).astype(numbers) + numbers.type(base)
-            return np.ascontiguousarray(flat.view(dtype).reshape(shape, order="F"))
+            return np.ascontiguousarray(np.frombuffer(raw, dtype).reshape(shape, order="F"))
         if kind == "objects":  # classes, as Python's own values
             return np.array(content[1], object)
         if kind == "float":

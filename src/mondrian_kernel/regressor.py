@@ -21,7 +21,7 @@ from mondrian_kernel._model.kernel_fit import fit_kernel, plan_sizes, with_sprea
 from mondrian_kernel._model.notes import notes_on
 from mondrian_kernel._model.ridge_model import fit_ridge, unfitted_ridge
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.checks import distinct_rows, fixed_order, used_rows
 from mondrian_kernel._path.choose import Choice, cells_of_trees, choose_width, enough_trees
@@ -352,11 +352,8 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
                 return None
         return ExactStream.after(in_space_of_trees(model))
 
-    def _blank_learner(self, n_outputs: int, half_life: float) -> Filter:
-        return Filter(n_outputs, "squared", self._stream_alpha, half_life)
-
-    def _continuing_learner(self, model: FittedModel, half_life: float) -> Filter:
-        return Filter.after(model, "squared", half_life)
+    def _learner(self, n_outputs: int, alpha: float) -> Filter:
+        return Filter(n_outputs, "squared", alpha)
 
     def at(self, lifetime: float) -> MondrianKernelRegressor:
         """Return the same trees fitted at one other, smaller lifetime.

@@ -80,7 +80,7 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
     model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
     X, y = in_chunks(ROWS, 5), in_chunks(TARGETS, 5)
     expected = model.fit(X, y).cell_weights_
-    from mondrian_kernel.dask import blocks, growth
+    from mondrian_kernel.dask import blocks, cluster, growth
 
     compute, n_passes, victims = blocks.compute, 0, []
 
@@ -93,7 +93,7 @@ def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
             victims.append(address)
         return compute(parts)
 
-    for module in (blocks, growth):
+    for module in (blocks, cluster, growth):
         monkeypatch.setattr(module, "compute", compute_and_kill)
     assert_array_equal(model.fit(X, y).cell_weights_, expected)
     assert len(victims) == 1

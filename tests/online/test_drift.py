@@ -11,7 +11,6 @@ from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.group import Judged
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._settings import HALF_LIVES, MEAN_ROWS, MIXTURE_KEEP, MIXTURE_PRIOR
 from mondrian_kernel.forest import MondrianForestRegressor
@@ -69,7 +68,8 @@ def test_rates_are_those_of_the_settings_or_the_given_one():
     X, y = stream()
     for forgetting, rates in (("auto", HALF_LIVES), (None, (np.inf,)), (70, (70.0,))):
         model = regressor(forgetting=forgetting).partial_fit(X[:100], y[:100])
-        assert [learner.half_life for learner in model._stream.learners] == [*rates] * 5
+        learners = model._stream.learners
+        assert (learners.half_lives.tolist(), learners.n_rungs) == ([*rates], 5)
     # Exact updates do not forget: a half-life turns them off, from the beginning or after a fit.
     model = regressor(lifetime=1.0, alpha=0.1, forgetting=70).partial_fit(X[:100], y[:100])
     assert not isinstance(model._stream, ExactStream)
@@ -92,9 +92,8 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores_and_recent_means(f
                 recent[25:, h] += (value - recent[25:, h]) / n
         Z = np.hstack([Z, recent - 0.3])
     for rows in (slice(0, 25), slice(25, 40)):
-        judged = Judged(scores[:, rows], np.ones((3, 40))[:, rows])
         expected = 0.3 + Z[rows] @ mixture.weights
-        mixture, mixed = mixture.judge(judged, base, y[rows], s[rows], "squared")
+        mixture, mixed = mixture.judge(scores[:, rows], base, y[rows], s[rows], "squared")
         np.testing.assert_allclose(mixed[:, 0], expected)
         parts.append(mixed)
     mixed, n = np.concatenate(parts), Z.shape[1]

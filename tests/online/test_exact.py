@@ -15,7 +15,7 @@ from mondrian_kernel._linear.ridge import solve
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.exact import ExactStream
-from mondrian_kernel._online.filter import Filter
+from mondrian_kernel._online.learners import Filter
 from mondrian_kernel._online.ridge import ExactRidge
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._trees.levels import Levels
@@ -42,7 +42,7 @@ def stream(n_trees, lifetime, alpha, sizes, weight):
             ridge.append(*new)
         ridge.fit()
         at += size
-    return ridge, online.column[0][ridge.leaf], int(online.n_cells[0])
+    return ridge, online.column[0][ridge.rows.leaf], int(online.n_cells[0])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_rows_are_updates_not_new_factors(n_trees, alpha, monkeypatch):
     factor, calls = ExactRidge._factor, []
 
     def spy(self):
-        calls.append(self._n)
+        calls.append(self.n_rows)
         factor(self)
 
     monkeypatch.setattr(ExactRidge, "_factor", spy)
@@ -175,7 +175,7 @@ def test_one_level_of_several_is_the_sum_of_kernels():
 def test_a_level_stream_in_one_pass_continues_too():
     """At all levels: scores are those of the fit, then of more rows; the error falls."""
     model = batch_model(20, *LEVELS["three"], 0.1, 100)
-    stream = Stream.after(model, [Filter.after(model, "squared")])
+    stream = Stream.after(model, Filter(2, "squared", model.alpha), [np.inf])
     new = RNG.uniform(-0.2, 1.2, size=(20, 3))
     assert_allclose(stream.fitted().scores(new, None), model.scores(new, None), atol=1e-12)
     Phi = stream.fitted().features(new, None)

@@ -12,9 +12,8 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._online.filter import Filter, rows_per_cell
-from mondrian_kernel._online.group import LearnerGroup, as_table, by_level
-from mondrian_kernel._online.means import Means
+from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.learners import Filter, Means, as_table, by_level, rows_per_cell
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels
@@ -32,25 +31,32 @@ TARGETS = {
 WEIGHT = RNG.uniform(0.5, 2.0, 30)
 
 
+def one(rule, half_life=np.inf, value=(0.5**0.5,)):
+    """One learner, by default on two trees."""
+    return Committee.blank(rule, [half_life], 1, np.array(value))
+
+
 def learn(learner, cells, n_cells, Y, s, origin=()):
-    """Train one learner on rows whose nodes are their cells; return its group and what it said."""
-    group = LearnerGroup([learner], 1, np.array([cells.shape[1] ** -0.5]))
+    """Train one learner on rows whose nodes are their cells; return what it said."""
     column = np.arange(n_cells, dtype=np.int32)[None]
-    return group, group.learn(cells, column, [n_cells], origin, Y, s)
+    return learner.learn(Cells(cells, column, np.array([n_cells]), origin), Y, s)
 
 
 def learn_row_by_row(learner, cells, n_cells, Y, s):
     """Return the scores (n, K) of rows before each was learnt, and the variances (n,)."""
     parts = [
-        learn(learner, cells[i : i + 1], n_cells, Y[i : i + 1], s[i : i + 1])[1]
-        for i in range(len(Y))
+        learn(learner, cells[i : i + 1], n_cells, Y[i : i + 1], s[i : i + 1]) for i in range(len(Y))
     ]
     scores = np.concatenate([part.scores[0] for part in parts]) + learner.offset
     return scores, np.concatenate([part.variance[0] for part in parts])
 
 
 def variances(learner, n):
-    return np.minimum(learner.P[:n] * learner.growth, 1.0)
+    return np.minimum(learner.tables["P"][:n] * learner.small["growth"][0], 1.0)
+
+
+def intercept(learner):
+    return (learner.offset + learner.rule.intercepts(learner.small))[0]
 
 
 def literal(cells, Y, s, loss, alpha, values=None, keep=1.0):
@@ -92,12 +98,13 @@ def literal(cells, Y, s, loss, alpha, values=None, keep=1.0):
 @pytest.mark.parametrize(("alpha", "half_life"), [(0.1, np.inf), (2.0, np.inf), (0.1, 5.0)])
 def test_is_the_formula(name, alpha, half_life):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
-    learner = Filter(Y.shape[1], loss, alpha, half_life)
-    learner.b_variance[0] = 1.0
+    learner = one(Filter(Y.shape[1], loss, alpha), half_life)
+    learner.small["b_variance"][:] = 1.0
     scores, variance = learn_row_by_row(learner, CELLS, 9, Y, WEIGHT)
     expected = literal(CELLS, Y, WEIGHT, loss, alpha, keep=0.5 ** (1 / half_life))
     tol = 1e-3 if name == "hinge" else 1e-7
-    found = learner.W[:9], learner.offset + learner.b, variances(learner, 9), scores, variance
+    W = learner.tables["W"][:9]
+    found = W, intercept(learner), variances(learner, 9), scores, variance
     for got, wanted in zip(found, expected, strict=True):
         assert_allclose(got, wanted, atol=tol)
 
@@ -107,131 +114,143 @@ def test_other_units_change_nothing(kind, monkeypatch):
     """Where the weight of the last row has become large, tables are put into other units."""
 
     def blank():
-        return Means(2, 0.5, True, 3.0) if kind == "means" else Filter(2, "squared", 0.1, 3.0)
+        return one(Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1), 3.0)
 
     Y, plain, often = TARGETS["squared"], blank(), blank()
     expected = learn_row_by_row(plain, CELLS, 9, Y, WEIGHT)
     monkeypatch.setattr(settings, "LARGEST_GROWTH", 10.0)
     found = learn_row_by_row(often, CELLS, 9, Y, WEIGHT)
-    assert plain.growth[0] > 500 > 13 > often.growth[0]
+    assert plain.small["growth"] > 500 > 13 > often.small["growth"]
     for got, wanted in zip(found, expected, strict=True):
         assert_allclose(got, wanted, rtol=1e-9)
 
 
 def test_means_forget_as_if_rows_had_less_weight():
     Y = TARGETS["squared"]
-    forgetful, weighted = Means(2, 0.5, True, 4.0), Means(2, 0.5, True)
+    forgetful, weighted = one(Means(2, 0.5, True), 4.0), one(Means(2, 0.5, True))
     learn(forgetful, CELLS, 9, Y, WEIGHT)
     learn(weighted, CELLS, 9, Y, WEIGHT * 0.5 ** (np.arange(29, -1, -1) / 4.0))
-    value = np.array([0.5**0.5])
-    for learner in (forgetful, weighted):
-        learner.all_weights = learner.cell_weights(np.array([9]), value)
-    assert_allclose(forgetful.all_weights, weighted.all_weights)
+    n_cells = np.array([9])
+    assert_allclose(forgetful.cell_weights(n_cells), weighted.cell_weights(n_cells))
 
 
 def test_is_exact_ridge_where_weights_do_not_interact():
     """One tree: the cells are apart, and but for the intercept the filter is Kalman's."""
     cells = CELLS[:, :1]
     y = TARGETS["squared"]
-    learner = Filter(2, "squared", 0.3)
-    learner.b_variance[0] = 1e-30  # the intercept stays what it was set to, the first target
+    learner = one(Filter(2, "squared", 0.3), value=[1.0])
+    learner.small["b_variance"][:] = (
+        1e-30  # the intercept stays what it was set to, the first target
+    )
     learn(learner, cells, 4, y, WEIGHT)
     Phi = np.eye(4)[cells[:, 0]]
     A = Phi.T @ (WEIGHT[:, None] * Phi) + 0.3 * np.eye(4)
-    assert_allclose(learner.W[:4], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * (y - y[0]))))
-    assert_allclose(learner.P[:4], 0.3 * np.diagonal(np.linalg.inv(A)))
-    _, judged = learn(learner, cells[:1], 4, y[:1], np.ones(1))
+    assert_allclose(
+        learner.tables["W"][:4], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * (y - y[0])))
+    )
+    assert_allclose(learner.tables["P"][:4], 0.3 * np.diagonal(np.linalg.inv(A)))
+    judged = learn(learner, cells[:1], 4, y[:1], np.ones(1))
     assert_allclose(judged.variance, 0.3 + 0.3 * np.linalg.inv(A)[cells[0], cells[0]][None])
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_does_not_depend_on_batches(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
-    whole, pieces = Filter(Y.shape[1], loss, 0.1), Filter(Y.shape[1], loss, 0.1)
+    whole, pieces = one(Filter(Y.shape[1], loss, 0.1)), one(Filter(Y.shape[1], loss, 0.1))
     learn(whole, CELLS[:10], 9, Y[:10], WEIGHT[:10])
-    _, judged = learn(whole, CELLS[10:], 9, Y[10:], WEIGHT[10:])
+    judged = learn(whole, CELLS[10:], 9, Y[10:], WEIGHT[10:])
     learn_row_by_row(pieces, CELLS[:10], 9, Y[:10], WEIGHT[:10])
     # What is said of a batch is what is said before any of it is learnt.
     alone = [
-        learn(copy.deepcopy(pieces), CELLS[[i]], 9, Y[[i]], WEIGHT[[i]])[1] for i in range(10, 30)
+        learn(copy.deepcopy(pieces), CELLS[[i]], 9, Y[[i]], WEIGHT[[i]]) for i in range(10, 30)
     ]
     assert_array_equal(np.concatenate([one.scores for one in alone], axis=1), judged.scores)
     assert_array_equal(np.concatenate([one.variance for one in alone], axis=1), judged.variance)
     learn_row_by_row(pieces, CELLS[10:], 9, Y[10:], WEIGHT[10:])
-    for field in ("b", "b_variance", "growth", "offset", "n_rows"):
-        assert_array_equal(getattr(whole, field), getattr(pieces, field))
-    assert_array_equal(whole.W[:9], pieces.W[:9])
-    assert_array_equal(whole.P[:9], pieces.P[:9])
+    assert_same(whole, pieces)
 
 
-def state(learner):
-    arrays = {name: getattr(learner, name)[: learner.n_table].copy() for name in ("W", "P")}
-    small = {name: getattr(learner, name).copy() for name in learner.small}
-    return arrays | small | {"n_table": learner.n_table}
+def state(learners, j=0):
+    """The numbers of a learner, without the room for more."""
+    n, begin = learners.n_table[j], learners.begin[j]
+    arrays = {name: table[begin : begin + n].copy() for name, table in learners.tables.items()}
+    small = {name: values[j].copy() for name, values in learners.small.items()}
+    return arrays | small | {"n_table": n}
+
+
+def assert_same(a, b, j=0, i=0):
+    """Learner j of a committee, or its state, is learner i of another."""
+    expected = b if isinstance(b, dict) else state(b, i)
+    for name, values in state(a, j).items():
+        assert_array_equal(values, expected[name], err_msg=name)
+
+
+def assert_fresh(learners):
+    """Room for further cells holds what cells without rows have."""
+    for name, fresh in learners.rule.tables(1).items():
+        for j, n in enumerate(learners.n_table):
+            room = learners.tables[name][learners.begin[j] + n : learners.begin[j + 1]]
+            assert (room == fresh).all()
 
 
 # With one tree of the two a batch has fewer insertions than there are cells: another way to keep.
 @pytest.mark.parametrize(("n", "n_trees"), [(20, 2), (5, 1)])
 def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells(n, n_trees):
-    learner, Y, cells = Filter(2, "squared", 0.1), TARGETS["squared"], CELLS[:, :n_trees]
+    Y, cells = TARGETS["squared"], CELLS[:, :n_trees]
+    learner = one(Filter(2, "squared", 0.1), value=[n_trees**-0.5])
     learn(learner, cells[:10] % 6, 6, Y[:10], np.ones(10))
     before = state(learner)
     origin = (np.array([2, 6], np.int32),)
-    group, _ = learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
+    learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     after = state(learner)
     assert after["n_table"] == 9
-    group.rollback()
-    for name, values in state(learner).items():
-        assert_array_equal(values, before[name], err_msg=name)
-    group.rollback()  # nothing left to undo
+    learner.rollback()
+    assert_same(learner, before)
+    assert_fresh(learner)
+    learner.rollback()  # nothing left to undo
+    assert_same(learner, before)
     learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
-    for name, values in state(learner).items():
-        assert_array_equal(values, after[name], err_msg=name)
+    assert_same(learner, after)
 
 
 @pytest.mark.parametrize("kind", ["filter", "means"])
 def test_all_rungs_learn_as_each_alone(kind):
-    """And are rolled back together, also when another group has taken them over."""
-
-    def blank(rate):
-        if kind == "means":
-            return Means(2, 0.5, True, rate)
-        return Filter(2, "squared", 0.1, rate)
-
-    Y, rates = TARGETS["squared"], (np.inf, 7.0)
-    learners = [blank(rate) for _ in range(3) for rate in rates]
+    """And are rolled back together, also when copies of them have learnt more."""
+    rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
+    Y, rates, value = TARGETS["squared"], (np.inf, 7.0), np.array([0.5**0.5])
     column = np.arange(9, dtype=np.int32) // np.array([[4], [2], [1]], np.int32)
-    n_cells = (column.max(axis=1) + 1).tolist()
-    value = np.array([0.5**0.5])
-    group = LearnerGroup(learners, 3, value)
-    group.learn(CELLS[:20], column, n_cells, (), Y[:20], WEIGHT[:20])
-    before = [copy.deepcopy(learner) for learner in learners]
-    group.commit()
-    judged = group.learn(CELLS[20:], column, n_cells, (), Y[20:], WEIGHT[20:])
-    for j, learner in enumerate(learners):
-        alone, r = blank(rates[j % 2]), j // 2
-        one = LearnerGroup([alone], 1, value)
+    n_cells = column.max(axis=1) + 1
+    learners = Committee.blank(rule, rates, 3, value)
+    learners.learn(Cells(CELLS[:20], column, n_cells), Y[:20], WEIGHT[:20])
+    before = [state(learners, j) for j in range(6)]
+    learners.commit()
+    last = Cells(CELLS[20:], column, n_cells), Y[20:], WEIGHT[20:]
+    judged = learners.learn(*last)
+    for j in range(6):
+        alone, r = one(rule, rates[j % 2]), j // 2
         for part in (slice(20), slice(20, None)):
-            said = one.learn(CELLS[part], column[[r]], n_cells[r:], (), Y[part], WEIGHT[part])
+            cells = Cells(CELLS[part], column[[r]], n_cells[r:])
+            said = alone.learn(cells, Y[part], WEIGHT[part])
         assert_array_equal(judged.scores[j], said.scores[0])
-        for name in (*alone.tables, *alone.small, "n_table"):
-            assert_array_equal(getattr(learner, name), getattr(alone, name), err_msg=name)
-    LearnerGroup(learners, 3, value)
-    group.rollback()
-    for learner, old in zip(learners, before, strict=True):
-        for name in (*learner.tables, *learner.small, "n_table"):
-            assert_array_equal(getattr(learner, name), getattr(old, name), err_msg=name)
+        assert_same(learners, alone, j)
+    copies = learners.at_rungs(np.array([0, 2, 2]))
+    for j, i in enumerate([0, 1, 4, 5, 4, 5]):
+        assert_same(copies, learners, j, i)
+    copies.learn(Cells(CELLS, column, n_cells), Y, WEIGHT)
+    learners.rollback()
+    for j, old in enumerate(before):
+        assert_same(learners, old, j)
 
 
 def test_cut_cells_hand_on_their_numbers():
-    learner = Filter(2, "squared", 0.1)
+    learner = one(Filter(2, "squared", 0.1))
     learn(learner, CELLS, 9, TARGETS["squared"], np.ones(30))
-    W, P = learner.W[:9].copy(), learner.P[:9].copy()
+    W, P = state(learner)["W"], state(learner)["P"]
     # Cell 9 is a part of 2, cell 10 of that part; cell 11 is new. No rows: nothing else changes.
     origin = (np.array([2, 9], np.int32),)
     learn(learner, np.empty((0, 2), np.int32), 12, np.empty((0, 2)), np.empty(0), origin)
-    assert_array_equal(learner.W[:12], np.vstack([W, W[[2, 2]], np.zeros((1, 2))]))
-    assert_array_equal(learner.P[:12], np.concatenate([P, P[[2, 2]], [1.0]]))
+    assert_array_equal(state(learner)["W"], np.vstack([W, W[[2, 2]], np.zeros((1, 2))]))
+    assert_array_equal(state(learner)["P"], np.concatenate([P, P[[2, 2]], [1.0]]))
 
 
 # --- several levels ------------------------------------------------------------------------------
@@ -245,37 +264,33 @@ VALUE = np.sqrt(np.array([0.2, 0.3, 0.5]) / 2)
 @pytest.mark.parametrize("name", TARGETS)
 def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
-    learner = Filter(Y.shape[1], loss, 0.1)
-    learner.b_variance[0] = 1.0
-    group = LearnerGroup([learner], 1, VALUE)
+    learner = one(Filter(Y.shape[1], loss, 0.1), value=VALUE)
+    learner.small["b_variance"][:] = 1.0
     for i in range(0, 30, 5):
         part = slice(i, i + 5)
-        group.learn(CELLS[part], COLUMN, N_CELLS.tolist(), (), Y[part], WEIGHT[part])
+        learner.learn(Cells(CELLS[part], COLUMN, N_CELLS), Y[part], WEIGHT[part])
     begin = np.cumsum([0, *N_CELLS[:-1]])
     cells = (COLUMN[:, CELLS] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
     W, b, P, _, _ = literal(cells, Y, WEIGHT, loss, 0.1, np.repeat(VALUE, 2))
     tol = 1e-3 if name == "hinge" else 1e-7
-    assert_allclose(learner.cell_weights(N_CELLS, VALUE), W, atol=tol)
-    assert_allclose(by_level(learner.P, N_CELLS), P, atol=tol)
-    assert_allclose(learner.offset + learner.b, b, atol=tol)
+    assert_allclose(learner.cell_weights(N_CELLS), W, atol=tol)
+    assert_allclose(by_level(learner.tables["P"], N_CELLS), P, atol=tol)
+    assert_allclose(intercept(learner), b, atol=tol)
 
 
 @pytest.mark.parametrize("n", [20, 2])  # more table rows than a batch may change, or fewer
 @pytest.mark.parametrize("kind", ["filter", "means"])
 def test_levels_are_rolled_back(kind, n):
-    learner = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
-    Y, group = TARGETS["squared"], LearnerGroup([learner], 1, VALUE)
-    group.learn(CELLS[:5] % 6, COLUMN, [2, 3, 6], (), Y[:5], WEIGHT[:5])
-    before = copy.deepcopy(learner)
-    group.commit()
-    group.learn(CELLS[5 : 5 + n], COLUMN, N_CELLS.tolist(), (), Y[5 : 5 + n], WEIGHT[:n])
-    group.rollback()
-    assert learner.n_table == before.n_table == 18
-    for name in (*learner.tables, *learner.small):
-        values = getattr(learner, name)
-        assert_array_equal(values[: len(getattr(before, name))], getattr(before, name))
-    for name, fresh in learner.tables.items():
-        assert (getattr(learner, name)[18:] == fresh).all()
+    rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
+    Y, learner = TARGETS["squared"], one(rule, value=VALUE)
+    learner.learn(Cells(CELLS[:5] % 6, COLUMN, np.array([2, 3, 6])), Y[:5], WEIGHT[:5])
+    before = state(learner)
+    learner.commit()
+    learner.learn(Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS), Y[5 : 5 + n], WEIGHT[:n])
+    learner.rollback()
+    assert learner.n_table == 18
+    assert_same(learner, before)
+    assert_fresh(learner)
 
 
 def test_tables_in_order_of_levels():
@@ -315,28 +330,29 @@ def test_rows_of_each_cell_are_counted():
 def test_filter_continues_a_fit(loss):
     model = fitted(1)
     counts = rows_per_cell(model.trees, model.levels)
-    learner = Filter.after(model, loss)
+    rule = Filter(1, loss, model.alpha)
+    learner = Committee.after(rule, [np.inf], model)
     n_cells, value = np.diff(model.levels.offset), model.levels.values
     assert learner.n_table == 3 * n_cells.max()
-    assert_array_equal(learner.cell_weights(n_cells, value), model.cell_weights)
-    assert_array_equal(learner.offset + learner.b, model.intercept)
+    assert_array_equal(learner.cell_weights(n_cells), model.cell_weights)
+    assert_array_equal(intercept(learner), model.intercept)
     if loss == "squared":
-        P = by_level(learner.P, n_cells)
+        P = by_level(learner.tables["P"], n_cells)
         assert_allclose(P, 0.1 / (counts * np.repeat(value**2, n_cells) + 0.1))
         # Errors of the variance of the fit, until rows have their own.
-        assert_allclose((Stream.after(model, [learner]).recent ** 2).mean(), 2.0, rtol=0.01)
-        assert_allclose(learner.b_variance, 1 / (2 * 40))
-        assert learner.n_rows[0] == 40
+        assert_allclose((Stream.after(model, rule, [np.inf]).recent ** 2).mean(), 2.0, rtol=0.01)
+        assert_allclose(learner.small["b_variance"], 1 / (2 * 40))
+        assert learner.small["n_rows"] == 40
 
 
 @pytest.mark.parametrize("centre", [False, True])
 def test_means_continue_a_fit(centre):
     """Sums and weights are those of one learner that takes all rows."""
     leaf, Y, n_cells = CELLS, TARGETS["squared"], N_CELLS
-    whole, half = Means(2, 0.5, centre), Means(2, 0.5, centre)
-    n = n_cells.tolist()
-    LearnerGroup([whole], 1, VALUE).learn(leaf, COLUMN, n, (), Y, WEIGHT)
-    LearnerGroup([half], 1, VALUE).learn(leaf[:15], COLUMN, n, (), Y[:15], WEIGHT[:15])
+    rule = Means(2, 0.5, centre)
+    whole, half = one(rule, value=VALUE), one(rule, value=VALUE)
+    whole.learn(Cells(leaf, COLUMN, n_cells), Y, WEIGHT)
+    half.learn(Cells(leaf[:15], COLUMN, n_cells), Y[:15], WEIGHT[:15])
     # Features of all rows, level after level.
     begin = np.cumsum([0, *n_cells[:-1]])
     cells = (COLUMN[:, leaf] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
@@ -347,24 +363,20 @@ def test_means_continue_a_fit(centre):
     per_tree = np.array([[1, 2], [2, 3], [4, 5]])
     levels = Levels(np.arange(3.0), VALUE**2 * 2, COLUMN, per_tree)
     sums = (Phi.toarray() > 0).T @ (WEIGHT[:, None] * np.hstack([Y, np.ones((30, 2))]))
-    assert_allclose(by_level(whole.sums, n_cells), sums)
-    W, b = whole.cell_weights(n_cells, VALUE), mean(whole)
+    assert_allclose(by_level(whole.tables["sums"], n_cells), sums)
+    W, b = whole.cell_weights(n_cells), intercept(whole)
     assert_allclose(b, WEIGHT @ Y / WEIGHT.sum() if centre else 0.0)
-    said = LearnerGroup([copy.deepcopy(whole)], 1, VALUE).learn(leaf, COLUMN, n, (), Y, WEIGHT)
+    said = copy.deepcopy(whole).learn(Cells(leaf, COLUMN, n_cells), Y, WEIGHT)
     assert_allclose(said.scores[0], b + Phi @ W)
     model = replace(
         fitted(),
         levels=levels,
         alpha=0.5,
-        cell_weights=half.cell_weights(n_cells, VALUE),
-        intercept=mean(half),
-        sums=by_level(half.sums, n_cells),
+        cell_weights=half.cell_weights(n_cells),
+        intercept=intercept(half),
+        sums=by_level(half.tables["sums"], n_cells),
     )
-    after = Means.after(model, centre)
-    LearnerGroup([after], 1, VALUE).learn(leaf[15:], COLUMN, n, (), Y[15:], WEIGHT[15:])
-    assert_allclose(after.cell_weights(n_cells, VALUE), W, atol=1e-15)
-    assert_allclose(mean(after), b)
-
-
-def mean(learner):
-    return learner.intercepts({"totals": learner.totals[None]})[0]
+    after = Committee.after(rule, [np.inf], model)
+    after.learn(Cells(leaf[15:], COLUMN, n_cells), Y[15:], WEIGHT[15:])
+    assert_allclose(after.cell_weights(n_cells), W, atol=1e-15)
+    assert_allclose(intercept(after), b)

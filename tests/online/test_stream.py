@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,10 +12,9 @@ from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._online import stream as stream_module
-from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.group import LearnerGroup
-from mondrian_kernel._online.means import Means
-from mondrian_kernel._online.sizes import ErrorSizes
+from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import SIZE_HALF_LIFE
 from mondrian_kernel._settings import STREAM_WINDOW as WINDOW
@@ -32,8 +31,13 @@ def begin(
     lifetime="auto", scale="std", relevance="equal", n_trees=5, n_dims=2, blank=None, rates=None
 ):
     blank = Filter(1, "squared", 0.1) if blank is None else blank
-    learners = [replace(blank, half_life=rate) for rate in rates or (np.inf,)]
-    return Stream.begin(learners, n_dims, n_trees, lifetime, scale, relevance, 1)
+    return Stream.begin(blank, rates or (np.inf,), n_dims, n_trees, lifetime, scale, relevance, 1)
+
+
+def table(learners, j=0):
+    """The first table of a learner, without the room for more cells."""
+    first, begin = next(iter(learners.tables.values())), learners.begin[j]
+    return first[begin : begin + learners.n_table[j]].copy()
 
 
 def wave(n, frequency, n_dims=2, seed=0):
@@ -52,20 +56,23 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     """By their mean loss; the mixture by what was predicted; both forget after 1024 rows."""
     rows = X, Y, _ = wave(1500, 6.0)
     stream = batches(begin(scale=[1.0, 1.0], rates=RATES), [part[:1024] for part in rows], 256)
-    group_learn, seen = LearnerGroup.learn, []
+    learn, seen = Committee.learn, []
     monkeypatch.setattr(
-        LearnerGroup, "learn", lambda self, *args: seen.append(group_learn(self, *args)) or seen[-1]
+        Committee, "learn", lambda self, *args: seen.append(learn(self, *args)) or seen[-1]
     )
-    error, predicted = stream.mixture.error.copy(), stream.scores_and_variance(X[1024:], None)
+    error, predicted = (
+        stream.learners.mixture.error.copy(),
+        stream.scores_and_variance(X[1024:], None),
+    )
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
-    (scores, variance), _ = seen  # of the targets, and of the sizes of errors
+    (scores, variance, _), _ = seen  # of the targets, and of the sizes of errors
     assert scores.shape == (5 * 2, 476, 1)
     assert variance.shape == (5 * 2, 476)
-    residuals = Y[1024:] - stream.learners[0].offset - scores
+    residuals = Y[1024:] - stream.learners.offset - scores
     for loss in (residuals[:, :, 0] ** 2).T:
         error[:-1] += (loss - error[:-1]) / WINDOW
-    assert_allclose(stream.mixture.error[:-1], error[:-1])
+    assert_allclose(stream.learners.mixture.error[:-1], error[:-1])
     assert stream.best == np.argmin(error[:-1]) // 2
     kept = stream.recent[np.arange(1024, 1500)] * 1.0
     unit = np.sqrt(predicted.variance[:, None])
@@ -79,7 +86,7 @@ def test_the_mixture_errs_less_than_its_learners(blank):
     stream = batches(
         begin(rates=RATES, blank=LEARNERS["squared" if blank == "filter" else "means"]), rows, 100
     )
-    assert stream.mixture.error[-1] < 1.02 * stream.mixture.error[:-1].min()
+    assert stream.learners.mixture.error[-1] < 1.02 * stream.learners.mixture.error[:-1].min()
 
 
 def test_first_rungs_follow_the_spread_of_the_rows():
@@ -99,7 +106,7 @@ def test_the_ladder_climbs_while_its_top_is_the_best():
     rungs = []
     for i in range(0, len(X), WINDOW // 4):
         was = stream
-        before = (was.best, was.online.rungs, [copy.deepcopy(lr) for lr in was.learners[-1:]])
+        before = (was.best, was.online.rungs)
         stream = stream.learn(
             X[i : i + WINDOW // 4],
             Y[i : i + WINDOW // 4],
@@ -110,13 +117,18 @@ def test_the_ladder_climbs_while_its_top_is_the_best():
             assert_allclose(stream.online.rungs, 2 * before[1])
             assert stream.n_rows % WINDOW == 0
             # The new top starts as the one below it.
-            assert stream.mixture.error[-2] == stream.mixture.error[-3]
-            assert_array_equal(stream.learners[-1].W, stream.learners[-2].W)
+            assert stream.learners.mixture.error[-2] == stream.learners.mixture.error[-3]
+            assert_array_equal(table(stream.learners, 4), table(stream.learners, 3))
             assert_array_equal(stream.online.column[-1], stream.online.column[-2])
         rungs.append(stream.online.rungs[-1])
     assert rungs[-1] >= 8 * rungs[0]
-    assert len(stream.learners) == stream.online.rungs.size == stream.mixture.weights.size == 5
-    assert stream.mixture.error[-1] < 0.5 * Y.var()
+    assert (
+        stream.learners.n_rungs
+        == stream.online.rungs.size
+        == stream.learners.mixture.weights.size
+        == 5
+    )
+    assert stream.learners.mixture.error[-1] < 0.5 * Y.var()
 
 
 @pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
@@ -129,19 +141,16 @@ def test_a_top_far_above_the_best_is_dropped(blank):
     first = begin(scale=scale, blank=blank).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
     n_rungs = stream.online.rungs.size
     assert 3 <= n_rungs < first.online.rungs.size <= 5
-    assert len(stream.learners) == stream.mixture.weights.size == n_rungs
+    assert stream.learners.n_rungs == stream.learners.mixture.weights.size == n_rungs
     assert stream.online.column.shape[0] == n_rungs
     assert stream.best < 3
     trees = OnlineTrees.empty(2, 5, stream.online.rungs[-1], 1, stream.online.rungs)
     leaf = trees.extend(X / scale)
-    alone = [replace(blank) for _ in range(n_rungs)]
-    group = LearnerGroup(alone, n_rungs, np.array([5**-0.5]))
-    group.learn(leaf, trees.column, trees.n_cells.tolist(), (), Y, s)
+    alone = Committee.blank(blank, [np.inf], n_rungs, np.array([5**-0.5]))
+    alone.learn(Cells(leaf, trees.column, trees.n_cells), Y, s)
     assert_array_equal(trees.n_cells, stream.online.n_cells)
-    for expected, learner in zip(alone, stream.learners, strict=True):
-        for name in expected.tables:
-            values = getattr(expected, name)[: expected.n_table]
-            assert_array_equal(getattr(learner, name)[: learner.n_table], values)
+    for j in range(n_rungs):
+        assert_array_equal(table(stream.learners, j), table(alone, j))
 
 
 def test_the_ladder_does_not_climb_past_the_cap():
@@ -164,8 +173,10 @@ def test_predictions_stay_when_cells_are_cut(blank):
 
     def scores(stream):
         node, log_stay = stream.online.freeze().walk(grid, stream.online.rungs[-1])
-        learner, cells = stream.learners[-1], stream.online.column[-1][node]
-        W = learner.cell_weights(stream.online.n_cells[-1:], np.array([3**-0.5]))[cells, 0]
+        top, cells = stream.learners.n_rungs - 1, stream.online.column[-1][node]
+        narrowest = stream.learners.at_rungs(np.array([top]))
+        narrowest.mixture = Mixture.equal(1, 1)
+        W = narrowest.cell_weights(stream.online.n_cells[-1:])[cells, 0]
         return (W * np.exp(log_stay)).sum(axis=1) / 3**0.5, cells, (log_stay == 0).all(axis=1)
 
     before, old, inside = scores(stream)
@@ -186,7 +197,7 @@ def test_predictions_stay_when_cells_are_cut(blank):
 def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
     X, Y, s = wave(5 * WINDOW, 100.0, n_dims=1)
     stream = begin(n_dims=1, n_trees=2).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
-    before = stream.n_rows, stream.online.rungs.copy(), stream.learners[0].W.copy()
+    before = stream.n_rows, stream.online.rungs.copy(), table(stream.learners)
     take, calls = Stream.learn_batch, []
 
     def interrupted(self, *args):
@@ -201,7 +212,7 @@ def test_large_batches_are_taken_in_parts_and_all_or_nothing(monkeypatch):
     monkeypatch.undo()
     assert stream.n_rows == before[0]
     assert_array_equal(stream.online.rungs, before[1])
-    assert_array_equal(stream.learners[0].W, before[2])
+    assert_array_equal(table(stream.learners), before[2])
 
 
 def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
@@ -216,8 +227,7 @@ def test_the_scale_is_that_of_the_first_1024_rows(monkeypatch):
         assert (pieces.kept is None) == (i >= 63)
     for stream in (whole, pieces):
         assert_allclose(stream.scale, X[:64].std(axis=0), rtol=1e-8)
-    n = whole.learners[0].n_table
-    assert_array_equal(whole.learners[0].W[:n], pieces.learners[0].W[:n])
+    assert_array_equal(table(whole.learners), table(pieces.learners))
 
 
 def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
@@ -241,8 +251,7 @@ def test_it_learns_how_much_dims_count_from_the_first_4096_rows(monkeypatch):
     assert_allclose(whole.scale * whole.relevance, X[:256].std(axis=0), rtol=1e-8)
     for stream in streams[1:]:
         assert_array_equal(stream.relevance, whole.relevance)
-        n = whole.learners[0].n_table
-        assert_array_equal(stream.learners[0].W[:n], whole.learners[0].W[:n])
+        assert_array_equal(table(stream.learners), table(whole.learners))
 
 
 def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
@@ -259,7 +268,7 @@ def test_what_does_not_make_rows_come_out_better_is_not_taken(monkeypatch):
     assert stream.kept is None
     assert_array_equal(stream.relevance, np.ones(5))
     assert_array_equal(stream.scale, other.scale)
-    assert_array_equal(stream.learners[0].W, other.learners[0].W)
+    assert_array_equal(table(stream.learners), table(other.learners))
 
 
 @pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
@@ -287,17 +296,16 @@ def test_leading_equal_rows_do_not_hide_the_scale(n_equal, sizes, blank):
     assert_allclose(stream.scale, distinct.std(axis=0), rtol=1e-8)
     rungs = np.array([0.25, 0.5, 1.0, 2.0, 4.0]) / (distinct / stream.scale).std(axis=0).sum()
     assert np.isin(stream.online.rungs.round(9), rungs.round(9)).sum() >= 3
-    assert stream.mixture.error[-1] < 0.5 * Y[n_equal:].var()
+    assert stream.learners.mixture.error[-1] < 0.5 * Y[n_equal:].var()
     # The widest learner is one that took all rows, on trees of this scale and lifetime.
     trees = OnlineTrees.empty(2, 5, stream.online.rungs[0], 1)
-    leaf, alone = trees.extend(X / stream.scale), replace(blank)
-    group = LearnerGroup([alone], 1, np.array([5**-0.5]))
-    group.learn(leaf, trees.column, trees.n_cells.tolist(), (), Y, np.ones(n))
-    for name in alone.tables:
-        values = getattr(alone, name)[: alone.n_table]
-        assert_allclose(
-            getattr(stream.learners[0], name)[: alone.n_table], values, atol=1e-12, rtol=1e-9
-        )
+    leaf = trees.extend(X / stream.scale)
+    alone = Committee.blank(blank, [np.inf], 1, np.array([5**-0.5]))
+    alone.learn(Cells(leaf, trees.column, trees.n_cells), Y, np.ones(n))
+    n_cells = alone.n_table[0]
+    for name, values in alone.tables.items():
+        found = stream.learners.tables[name][:n_cells]
+        assert_allclose(found, values[:n_cells], atol=1e-12, rtol=1e-9)
 
 
 @pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
@@ -353,7 +361,7 @@ def test_counts_of_a_refined_leaf_are_shares_of_its_box(n_rows):
 def seen(stream):
     model = stream.fitted()
     grid = np.random.default_rng(7).uniform(-0.2, 1.2, size=(50, 2))
-    errors = stream.mixture.error, *stream._errors()
+    errors = stream.learners.mixture.error, *stream._errors()
     scale = stream.scores_and_scale(grid, None)[1], stream.spread().errors
     return [model.scores(grid, None), model.scale, model.signal, *errors, *scale, stream.n_rows]
 
@@ -388,7 +396,9 @@ def test_copies_and_pickles_go_on_as_the_stream_would(keep, n_before, blank):
 def test_a_pickle_holds_arrays_and_plain_python():
     X, Y, s = wave(100, 6.0)
     state = begin().learn(X, Y, s, None).__getstate__()
-    assert not any(isinstance(value, (OnlineTrees, LearnerGroup)) for value in state.values())
+    assert not any(isinstance(value, OnlineTrees) for value in state.values())
+    learners = state["learners"].__getstate__()
+    assert set(learners) == {field.name for field in fields(Committee)}  # no copies for a rollback
 
 
 @pytest.mark.parametrize("n_before", [1, 2, 50, 1000, 1100, 2040])
@@ -414,7 +424,12 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
 
 
 @pytest.mark.parametrize(
-    "where", [(OnlineTrees, "extend"), (LearnerGroup, "learn"), (ErrorSizes, "learn")], ids=str
+    "where",
+    [
+        (OnlineTrees, "extend", 1),
+        *[(Committee, name, at) for name in ("learn", "judge") for at in (1, 2)],
+    ],  # first the learners of the targets, then of the sizes of errors
+    ids=str,
 )
 @pytest.mark.parametrize("n_before", [0, 1, 2, 50, 1000, 1100, 2040])
 def test_interrupt_leaves_the_stream_as_it_was(where, n_before, monkeypatch):
@@ -424,13 +439,17 @@ def test_interrupt_leaves_the_stream_as_it_was(where, n_before, monkeypatch):
         for _ in range(2)
     )
     before = seen(stream) if n_before else None
-    original = getattr(*where)
+    (cls, name, at), calls = where, []
+    original = getattr(cls, name)
 
     def interrupted(*args, **kwargs):
-        original(*args, **kwargs)
-        raise KeyboardInterrupt
+        result = original(*args, **kwargs)
+        calls.append(None)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return result
 
-    monkeypatch.setattr(*where, interrupted)
+    monkeypatch.setattr(cls, name, interrupted)
     part = slice(n_before, n_before + 30)
     with pytest.raises(KeyboardInterrupt):
         stream.learn(X[part], Y[part], s[part], None)
@@ -465,23 +484,25 @@ def test_the_record_holds_all_widths():
         model.check()
         stream.check()
         assert_array_equal(model.levels.lifetimes, stream.online.rungs)
-        shares = stream.mixture.shares.reshape(-1, 2).sum(axis=1)
+        shares = stream.learners.mixture.shares.reshape(-1, 2).sum(axis=1)
         assert_allclose(model.levels.weights, shares, atol=1e-15)
         scores = stream.scores_and_variance(grid, None)
         assert_allclose(scores.mean, model.scores(grid, None), atol=1e-9)
         # As of the learners one by one.
-        weights, n_learners, alone = stream.mixture.weights, len(stream.learners), []
+        learners, alone = stream.learners, []
+        weights, n_learners = learners.mixture.weights, learners.n_table.size
         for j in range(n_learners):
             one = np.zeros(weights.size)
             one[j] = 1.0
             part = copy.copy(stream)
-            part.mixture = replace(stream.mixture, weights=one, shares=one[:n_learners])
+            mixture = replace(learners.mixture, weights=one, shares=one[:n_learners])
+            part.learners = replace(learners, mixture=mixture)
             alone.append(part.scores(grid, None))
-        base = stream.learners[0].intercepts(stream._group.small)[0] + stream.learners[0].offset
+        b = learners.rule.intercepts(learners.small)[0]
+        base = b + learners.offset
         mixed = base + np.tensordot(weights[:n_learners], np.stack(alone) - base, axes=1)
-        b = stream.learners[0].intercepts(stream._group.small)[0]
-        level = b if stream.learners[0].loss == "squared" else 0.0
-        mixed += weights[n_learners:] @ (stream.mixture.recent - level)
+        level = b if blank.loss == "squared" else 0.0
+        mixed += weights[n_learners:] @ (stream.learners.mixture.recent - level)
         assert_allclose(scores.mean, mixed, atol=1e-9)
         if isinstance(blank, Filter):
             cov = stream.covariance(model.features(grid, None))
@@ -498,10 +519,10 @@ def test_the_local_size_of_errors_is_the_discounted_mean_of_their_logarithms():
     deviation = np.sqrt(stream.scores_and_variance(X[:1], None).variance)
     assert_allclose(scale[0] / deviation, np.exp(weight @ log / weight.sum()))
     spread = stream.spread().errors[:, 0]
-    assert_allclose(spread * np.exp(stream.sizes.recent[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
+    assert_allclose(spread * np.exp(stream.recent_sizes[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
     # Rows of a batch have the size that was known before it.
     before = weight[:13] @ log[:13] / weight[:13].sum()  # of rows 1 to 13
-    assert_allclose(stream.sizes.recent[14:21, 0], before)
+    assert_allclose(stream.recent_sizes[14:21, 0], before)
 
 
 # --- forests -------------------------------------------------------------------------------------
@@ -558,7 +579,7 @@ def test_at_the_cap_memory_stands_still_and_learning_goes_on(lifetime):
         forest.partial_fit(X[i : i + 500], Y[i : i + 500, 0])
         stream = forest._stream
         n_nodes, room = stream.online.freeze().time.size, stream.online._table.time.size
-        sizes.append((n_nodes, room, stream.learners[0].sums.size))
+        sizes.append((n_nodes, room, stream.learners.tables["sums"].size))
     assert stream.online.n_cells[-1] == cap
     assert len(set(sizes[20:])) == 1
     trees = stream.online.freeze()

@@ -94,13 +94,13 @@ def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [0, 3, 5])
+@pytest.mark.parametrize("number", [0, 4, 6])
 def test_another_format_is_refused(number, tmp_path):
     save(features(), tmp_path / "m")
     data = bytearray((tmp_path / "m").read_bytes())
     struct.pack_into("<I", data, 8, number)
     (tmp_path / "m").write_bytes(data)
-    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 4"):
+    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 5"):
         load(tmp_path / "m")
 
 
@@ -127,13 +127,6 @@ def test_whole_numbers_keep_their_values_and_dtype(dtype):
         again, _ = round_trip(array)
         np.testing.assert_array_equal(again, array.astype(native), strict=True)
         assert again.flags.writeable
-
-
-def test_whole_numbers_are_stored_in_the_smallest_type():
-    for high, packed in [(254, "|u1"), (255, "<u2"), (2**16 - 2, "<u2"), (2**16 - 1, "<i4")]:
-        _, stored = round_trip(np.array([-1, high], np.int32))
-        assert stored.packed == packed
-    assert round_trip(np.array([-1, 2**20]))[1].packed == "<u4"
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (7,), (2, 3), (2, 3, 4)])

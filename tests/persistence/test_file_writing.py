@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mondrian_kernel.persistence.file_writing import write_file
+from mondrian_kernel.persistence.container import write_file
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])

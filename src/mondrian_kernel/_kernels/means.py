@@ -123,14 +123,3 @@ def mixed_means(
                         b = _mean(totals[j], k, centre)
                         part = _cell_mean(sums[c], k, b, alpha * growth[j, 0])
                         scores[i, k] += feature * part
-
-
-@kernel
-def write_weights(sums, intercept, alpha, value, W):
-    """Write the weight of every cell, value (Σ s y - b Σ s) / (Σ s + alpha), to ``W`` (C, K).
-
-    ``sums`` (C, K + 2), ``intercept`` b (K,). Cells without rows have the weight 0.
-    """
-    for c in range(W.shape[0]):
-        for k in range(W.shape[1]):
-            W[c, k] = value * _cell_mean(sums[c], k, intercept[k], alpha)

@@ -1,9 +1,8 @@
-"""Ridge regression that stays exact while rows come, for few rows or few cells."""
+"""A stream with exact updates, for few rows or few cells."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,10 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
-from mondrian_kernel._online.rows import last_build, stream_scale
-from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
-from mondrian_kernel._trees.levels import Levels, check_online, continue_trees, online_levels
+from mondrian_kernel._trees.checks import check_magnitudes, check_more_ranges, check_vectors
+from mondrian_kernel._trees.levels import check_online, continue_trees, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class _Before:
-    """What a stream goes back to if its last batch is rolled back."""
-
-    n_rows: int
-    numbers: list[IntArray]
-    kept: FloatArray | None
-    fit: ExactFit | None
 
 
 class ExactStream:
@@ -36,16 +24,8 @@ class ExactStream:
     is computed at 1, 4, 16, ... and 1024 rows, as in a :class:`Stream`, and all rows are learnt
     again on it. Leading rows that are all equal count as one.
 
+    ``scale`` (D,) is what the columns are divided by, their scale over their ``relevance`` (D,).
     Build it with :meth:`begin` or :meth:`after`.
-
-    Attributes
-    ----------
-    scale : ndarray of shape (D,)
-        What the columns are divided by: their scale over their relevance.
-    relevance : ndarray of shape (D,)
-        How much each scaled column counts.
-    alpha : float
-        Penalty.
 
     Examples
     --------
@@ -68,21 +48,19 @@ class ExactStream:
         relevance: FloatArray,
         alpha: float,
     ) -> None:
-        self.online = online
-        self.scale = scale
-        self.relevance = relevance
-        self.alpha = alpha
-        self._level_weights = level_weights
+        self.online, self.scale, self.relevance = online, scale, relevance
+        self.alpha, self._level_weights = alpha, level_weights
+        # The rule of the scale; and all rows, not scaled, while the scale may change.
         self._scale_rule: Any = scale
-        # All rows, not scaled, while the scale may change.
         self._kept: FloatArray | None = None
         # Of each level, the number of each cell among the cells of all levels. They are numbered in
         # order of appearance, so that new rows only append cells.
         self._numbers: list[IntArray] = [np.empty(0, np.int32) for _ in level_weights]
         self._number_new_cells()
-        self._ridge = self._new_ridge(rows.leaf, rows.Y, rows.weight)
+        self._ridge = self._new_ridge(rows)
         self._fit: ExactFit | None = None
-        self._before: _Before | None = None
+        # Number of rows, numbers of cells, rows that were kept and fit before the last batch.
+        self._before: tuple[int, list[IntArray], FloatArray | None, ExactFit | None] | None = None
 
     @classmethod
     def begin(
@@ -96,12 +74,10 @@ class ExactStream:
         seed: int,
     ) -> ExactStream:
         """Return a stream without rows; lifetime, alpha and scale are parameters of the model."""
-        online = OnlineTrees.empty(n_columns, n_trees, float(lifetime), seed)
-        ones = np.ones(n_columns)
+        online, ones = OnlineTrees.empty(n_columns, n_trees, lifetime, seed), np.ones(n_columns)
+        none = np.empty((0, n_trees), np.int32), np.empty((0, n_outputs)), np.empty(0)
         given = column_scale(scale, ones[None], None)
-        none = np.empty((0, n_trees), np.int32)
-        rows = TrainingRows(none, np.empty((0, n_outputs)), np.empty(0))
-        stream = cls(online, ones[:1], rows, given, ones, alpha)
+        stream = cls(online, ones[:1], TrainingRows(*none), given, ones, alpha)
         if is_measured(scale):
             stream._scale_rule, stream._kept = scale, np.empty((0, n_columns))
         return stream
@@ -121,7 +97,7 @@ class ExactStream:
     @property
     def n_outputs(self) -> int:
         """Number of outputs, K."""
-        return int(self._ridge.Y.shape[1])
+        return int(self._ridge.rows.Y.shape[1])
 
     @property
     def n_rows(self) -> int:
@@ -146,18 +122,17 @@ class ExactStream:
 
         Trees and rows are views, which the next batch changes: ask again after each.
         """
-        fit, ridge = self._fitted(), self._ridge
-        one_level = len(self._numbers) == 1
+        fit, weights = self._fitted(), self._level_weights
         return FittedModel(
             trees=self.online.freeze(),
-            levels=self._levels(),
-            cell_weights=fit.coef if one_level else fit.coef[np.concatenate(self._numbers)],
+            levels=online_levels(self.online, slice(weights.size), weights),
+            cell_weights=fit.coef[np.concatenate(self._numbers)],
             intercept=fit.intercept,
             columns=Columns.scaled(self.scale, self.relevance),
             alpha=self.alpha,
             seed=self.online.seed,
             signal=fit.signal,
-            rows=TrainingRows(ridge.leaf, ridge.Y, ridge.weight),
+            rows=self._ridge.rows,
         )
 
     def learn(
@@ -165,22 +140,9 @@ class ExactStream:
     ) -> ExactStream:
         """Learn from all rows of a batch or, if anything fails, from none.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n, D)
-            Rows, not scaled.
-        Y : ndarray of shape (n, K)
-            Targets.
-        weight : ndarray of shape (n,)
-            Positive weights.
-        max_cells : int or None
-            Bound on the number of cells of all trees.
-
-        Returns
-        -------
-        stream : ExactStream
-            This stream, changed; or, where the scale changes, another one, while this one stays as
-            it was.
+        Rows ``X`` (n, D) are not scaled, targets ``Y`` are (n, K), weights positive; ``max_cells``
+        bounds the number of cells of all trees. Returns this stream, changed; or, where the scale
+        changes, another one, while this one stays as it was.
         """
         self._before = None  # the batch before this one can no longer be rolled back
         kept = None
@@ -195,12 +157,11 @@ class ExactStream:
 
     def rollback(self) -> None:
         """Undo the last batch that :meth:`learn` put into this stream, if there is one."""
-        before = self._before
-        if before is None:
+        if self._before is None:
             return
-        self.online.rollback(before.n_rows)
-        self._numbers, self._kept, self._fit = before.numbers, before.kept, before.fit
-        self._ridge.rollback(before.n_rows, self._n_cells)
+        n_rows, self._numbers, self._kept, self._fit = self._before
+        self.online.rollback(n_rows)
+        self._ridge.rollback(n_rows, self._n_cells)
         self._before = None
 
     def _learn(
@@ -214,7 +175,7 @@ class ExactStream:
         """Learn on the present scale; if anything fails, nothing has changed."""
         X = X / self.scale
         check_more_ranges(self.online.table, X)
-        self._before = _Before(self.n_rows, self._numbers, self._kept, self._fit)
+        self._before = self.n_rows, self._numbers, self._kept, self._fit
         try:
             leaf = self.online.extend(X, max_cells)
             self._number_new_cells()
@@ -231,28 +192,22 @@ class ExactStream:
 
         ``X`` are all rows, ``Y`` and ``weight`` only those of the new ones.
         """
-        Y = np.concatenate([self._ridge.Y, Y])
-        weight = np.concatenate([self._ridge.weight, weight])
+        old, online = self._ridge.rows, self.online
+        Y, weight = np.concatenate([old.Y, Y]), np.concatenate([old.weight, weight])
         n, n_equal = last_build(_n_unequal(X)), X.shape[0] - _n_unequal(X)
         some = np.concatenate([[0], np.arange(n_equal + 1, n_equal + n)])
-        new = ExactStream.begin(
-            Y.shape[1],
-            X.shape[1],
-            self.online.freeze().n_trees,
-            self.online.lifetime,
-            self.alpha,
-            stream_scale(self._scale_rule, X[some], weight[some]),
-            self.online.seed,
-        )
+        scale = stream_scale(self._scale_rule, X[some], weight[some])
+        size = Y.shape[1], X.shape[1], online.table.root.size, online.lifetime
+        new = ExactStream.begin(*size, self.alpha, scale, online.seed)
         new._scale_rule = self._scale_rule
         new._learn(X, Y, weight, max_cells, None if n >= settings.WARM_UP else X)
         new._before = None
         return new
 
-    def _new_ridge(self, leaf: IntArray, Y: FloatArray, weight: FloatArray) -> ExactRidge:
-        value = np.sqrt(self._level_weights / leaf.shape[1])
-        cells = self._cells(leaf)
-        return ExactRidge(leaf, cells, Y, weight, self._n_cells, value, self.alpha)
+    def _new_ridge(self, rows: TrainingRows) -> ExactRidge:
+        value = np.sqrt(self._level_weights / rows.leaf.shape[1])
+        parts = rows.leaf, self._cells(rows.leaf), rows.Y, rows.weight
+        return ExactRidge(*parts, self._n_cells, value, self.alpha)
 
     def _fitted(self) -> ExactFit:
         if self._fit is None:
@@ -263,9 +218,6 @@ class ExactStream:
     def _n_cells(self) -> int:
         """Number of cells of all levels."""
         return int(self.online.n_cells[: self._level_weights.size].sum())
-
-    def _levels(self) -> Levels:
-        return online_levels(self.online, slice(self._level_weights.size), self._level_weights)
 
     def _number_new_cells(self) -> None:
         begin, numbers = sum(old.size for old in self._numbers), []
@@ -298,17 +250,14 @@ class ExactStream:
         """Raise ValueError unless trees, cells, rows and weights belong together."""
         check_online(self.online)
         check_vectors(level_weights=self._level_weights, scale=self.scale, relevance=self.relevance)
-        n_cells, n_levels = self.online.n_cells, self._level_weights.size
-        numbers = np.concatenate(self._numbers)
         sizes = [part.size for part in self._numbers]
-        if numbers.dtype != np.int32 or sizes != n_cells[:n_levels].tolist():
-            raise ValueError(f"{sizes} cells are numbered, where there are {n_cells}.")
-        if not np.array_equal(np.sort(numbers), np.arange(self._n_cells)):
+        numbers = np.concatenate(self._numbers)
+        if sizes != self.online.n_cells[: self._level_weights.size].tolist():
+            raise ValueError(f"{sizes} cells are numbered, but there are {self.online.n_cells}.")
+        if numbers.dtype != np.int32 or set(numbers.tolist()) != set(range(numbers.size)):
             raise ValueError("The cells are not numbered one by one.")
-        kept = self._kept
-        if kept is not None and (
-            kept.shape != (self.n_rows, self.scale.size) or not np.isfinite(kept).all()
-        ):
+        kept, shape = self._kept, (self.n_rows, self.scale.size)
+        if kept is not None and (kept.shape != shape or not np.isfinite(kept).all()):
             raise ValueError("The rows that are kept are not those of the fit.")
         if self.online.n_rows != self.n_rows:
             raise ValueError("The trees have other rows.")
@@ -316,11 +265,11 @@ class ExactStream:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arrays, plain Python and :class:`Trees`; the factor is made anew from the rows."""
-        online, ridge = self.online, self._ridge
+        online, rows = self.online, self._ridge.rows
         return {
             "trees": (online.freeze(), online.seed, online.rungs, online.column, online.stop),
             "level_weights": self._level_weights,
-            "rows": (ridge.leaf, ridge.Y, ridge.weight),
+            "rows": (rows.leaf, rows.Y, rows.weight),
             "scale": self.scale,
             "relevance": self.relevance,
             "alpha": self.alpha,
@@ -332,11 +281,10 @@ class ExactStream:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.online = OnlineTrees.from_trees(*state["trees"])
-        self.scale, self.relevance = state["scale"], state["relevance"]
-        self.alpha = state["alpha"]
+        self.scale, self.relevance, self.alpha = map(state.get, ("scale", "relevance", "alpha"))
         self._level_weights, self._scale_rule = state["level_weights"], state["scale_rule"]
         self._kept, self._numbers = state["kept"], state["numbers"]
-        self._ridge = self._new_ridge(*state["rows"])
+        self._ridge = self._new_ridge(TrainingRows(*state["rows"]))
         self._fit = None if state["fit"] is None else ExactFit(*state["fit"])
         self._before = None
 
@@ -347,3 +295,15 @@ def _n_unequal(rows: FloatArray) -> int:
     if not differs.any():
         return min(len(rows), 1)
     return len(rows) - int(differs.argmax()) + 1
+
+
+def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return what the columns are divided by; in the end no column may be lost by underflow."""
+    if X.shape[0] >= settings.WARM_UP:
+        check_magnitudes(X, "X", least=1.0 / settings.LARGEST_NUMBER)
+    return column_scale(rule, X, weight)
+
+
+def last_build(n_rows: int) -> int:
+    """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
+    return int(min(4 ** ((n_rows.bit_length() - 1) // 2), settings.WARM_UP)) if n_rows else 0

@@ -8,8 +8,7 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import smoothness
-from mondrian_kernel._online.filter import loss_code
-from mondrian_kernel._online.group import Counts, Judged, compiled
+from mondrian_kernel._online.learners import Counts, compiled, loss_code
 from mondrian_kernel._typing import FloatArray
 
 _ROWS = np.array(settings.MEAN_ROWS)
@@ -29,32 +28,20 @@ class Mixture:
     1/2000. The recent means are of about 1, 8 and 64 rows: neighbouring targets of many streams
     are alike, more than the columns tell. Where they are not, their weights go to 0.
 
-    Attributes
-    ----------
-    gram : ndarray of shape (J + H, J + H)
-        Sum of the products of the terms.
-    moment : ndarray of shape (J + H,)
-        Sum of the products of terms and targets less b.
-    error : ndarray of shape (J + 1,)
-        Mean loss of each learner, and of the mixture, on rows they had not learnt: of all rows,
-        and after 1024 rows a mean that forgets old rows at the rate 1/1024.
-    recent : ndarray of shape (H, K)
-        Running means of the targets.
-    n_rows, n_batches : int
-        Number of rows, and of batches that they came in.
-    weights : ndarray of shape (J + H,)
-        The weights θ.
-    shares : ndarray of shape (J,)
-        Absolute values of the weights of learners over the sum of these.
+    ``gram`` (J + H, J + H) and ``moment`` (J + H,) are sums of the products of the terms, and of
+    these with the targets less b. ``error`` (J + 1,) is the mean loss of each learner, and of the
+    mixture, on rows they had not learnt: of all rows, and after 1024 rows a mean that forgets old
+    rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets, ``n_rows`` came in
+    ``n_batches``. ``weights`` (J + H,) are θ; ``shares`` (J,) are the absolute values of those of
+    learners over the sum of these.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mondrian_kernel._online.group import Judged
     >>> from mondrian_kernel._online.mixture import Mixture
-    >>> y, ones = np.random.default_rng(0).normal(size=(5000, 1)), np.ones((2, 5000))
-    >>> judged = Judged(np.stack([y, -y]), ones)
-    >>> mixture, scores = Mixture.equal(2, 1).judge(judged, np.zeros(1), y, ones[0], "squared")
+    >>> y = np.random.default_rng(0).normal(size=(5000, 1))
+    >>> start, scores = Mixture.equal(2, 1), np.stack([y, -y])
+    >>> mixture, mixed = start.judge(scores, np.zeros(1), y, np.ones(5000), "squared")
     >>> mixture.weights.round(1), mixture.error.round()
     (array([1., 0.]), array([0., 4., 1.]))
     """
@@ -72,55 +59,31 @@ class Mixture:
     def equal(cls, n_learners: int, n_outputs: int, *, follows: bool = False) -> Mixture:
         """Return equal weights, before any row; recent means only if it ``follows``."""
         J, H = n_learners, len(settings.MEAN_ROWS) if follows else 0
+        sums = np.zeros((J + H, J + H)), np.zeros(J + H), np.zeros(J + 1), np.zeros((H, n_outputs))
         shares = np.full(J, 1.0 / J)
-        return cls(
-            gram=np.zeros((J + H, J + H)),
-            moment=np.zeros(J + H),
-            error=np.zeros(J + 1),
-            recent=np.zeros((H, n_outputs)),
-            n_rows=0,
-            n_batches=0,
-            weights=np.append(shares, np.zeros(H)),
-            shares=shares,
-        )
+        return cls(*sums, 0, 0, np.append(shares, np.zeros(H)), shares)
 
     def judge(
-        self, judged: Judged, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
+        self, scores: FloatArray, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
     ) -> tuple[Mixture, FloatArray]:
-        """Return the mixture after some more rows, and the scores (n, K) of these before.
+        """Return the mixture after some more rows, and their mixed scores (n, K) before.
 
-        ``base`` (K,) is the common intercept.
+        ``scores`` (J, n, K) are those of the learners, ``base`` (K,) is the common intercept.
         """
-        gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
-        recent, mixed, n_batches = self.recent.copy(), np.empty(Y.shape), self.n_batches + 1
+        sums = self.gram.copy(), self.moment.copy(), self.error.copy(), self.recent.copy()
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
-        compiled().judge(
-            judged.scores,
-            base,
-            _level(base, loss),
-            Y,
-            weight,
-            loss_code(loss, Y.shape[1]),
-            smoothness(loss, Y.shape[1]),
-            self.weights,
-            _ROWS[: len(recent)],
-            self.n_rows,
-            n_batches,
-            gram,
-            moment,
-            error,
-            recent,
-            mixed,
-            weights,
-            shares,
-        )
-        n_rows = self.n_rows + Y.shape[0]
-        return Mixture(gram, moment, error, recent, n_rows, n_batches, weights, shares), mixed
+        mixed, n_outputs, n_batches = np.empty(Y.shape), Y.shape[1], self.n_batches + 1
+        # What recent means are relative to: targets are scores or classes.
+        level = base if loss == "squared" else np.zeros_like(base)
+        kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
+        before = self.weights, _ROWS[: len(self.recent)], self.n_rows, n_batches
+        rows = scores, base, level, Y, weight
+        compiled().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
+        return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
         """Return the mixture of some of the learners, or of copies of them."""
-        J, terms = self.shares.size, self.moment.size
-        chosen = np.append(learners, np.arange(J, terms))
+        chosen = np.append(learners, np.arange(self.shares.size, self.moment.size))
         gram, moment = self.gram[np.ix_(chosen, chosen)], self.moment[chosen]
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
@@ -142,25 +105,14 @@ class Mixture:
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together."""
-        J, (H, K) = self.shares.size, self.recent.shape
-        shapes = {
-            "gram": (J + H, J + H),
-            "moment": (J + H,),
-            "error": (J + 1,),
-            "recent": (H, K),
-            "weights": (J + H,),
-            "shares": (J,),
-        }
-        if H not in (0, len(settings.MEAN_ROWS)):
-            raise ValueError(f"The mixture has {H} recent means.")
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError(f"{name} of the mixture is not finite or of shape {array.shape}.")
+        if self.recent.ndim != 2 or len(self.recent) not in (0, len(settings.MEAN_ROWS)):
+            raise ValueError(f"The mixture has recent means of shape {self.recent.shape}.")
+        blank = Mixture.equal(self.shares.size, self.recent.shape[1], follows=len(self.recent) > 0)
+        for name, expected in vars(blank).items():
+            array = np.asarray(getattr(self, name))
+            if (array.shape, array.dtype) != (np.shape(expected), np.asarray(expected).dtype):
+                raise ValueError(f"{name} of the mixture has the shape {array.shape}.")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} of the mixture is not finite.")
         if (self.error < 0).any() or (self.shares < 0).any() or self.n_rows < self.n_batches:
             raise ValueError("An error, a share or the number of rows of the mixture is negative.")
-
-
-def _level(base: FloatArray, loss: str) -> FloatArray:
-    """Return what recent means of targets are relative to: targets are scores or classes."""
-    return base if loss == "squared" else np.zeros_like(base)

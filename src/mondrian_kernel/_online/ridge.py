@@ -10,6 +10,8 @@ from scipy import linalg, sparse
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import LOG_2PI, lower_factor
+from mondrian_kernel._model.fitted import TrainingRows
+from mondrian_kernel._trees.levels import sparse_rows
 from mondrian_kernel._typing import FloatArray, IntArray
 
 
@@ -33,23 +35,9 @@ class ExactRidge:
     slope of the objective is then more than 1e-12 of that at zero weights, the inverse is computed
     anew from the rows.
 
-    Parameters
-    ----------
-    leaf : ndarray of shape (N, M), int32
-        Leaf of each row in each tree.
-    cells : ndarray of shape (N, L·M), int32
-        Number of each row's cells, level after level; cells of different levels have different
-        numbers.
-    Y : ndarray of shape (N, T)
-        Targets.
-    weight : ndarray of shape (N,)
-        Positive weights s.
-    n_cells : int
-        Number of cells C.
-    value : ndarray of shape (L,)
-        Feature of a row in its cells at each level.
-    alpha : float
-        Penalty α.
+    Rows have the leaves ``leaf`` (N, M), the numbers ``cells`` (N, L·M) of their cells, level after
+    level and different at different levels, targets ``Y`` (N, T) and positive weights (N,). They
+    have the feature ``value`` (L,) in their cells of each level.
     """
 
     def __init__(
@@ -63,41 +51,29 @@ class ExactRidge:
         alpha: float,
     ) -> None:
         self._alpha, self._value = alpha, value
-        self._n, self._n_cells = int(leaf.shape[0]), n_cells
+        self.n_rows, self._n_cells = int(leaf.shape[0]), n_cells
         self._rows: tuple[NDArray[Any], ...] = (leaf, cells, Y, weight)
         self._is_factored = False
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return self._n
-
-    @property
-    def leaf(self) -> IntArray:
-        """Leaf of each row in each tree, (N, M): a view."""
-        return self._rows[0][: self._n]
-
-    @property
-    def Y(self) -> FloatArray:
-        """Targets, (N, T): a view."""
-        return self._rows[2][: self._n]
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights, (N,): a view."""
-        return self._rows[3][: self._n]
+    def rows(self) -> TrainingRows:
+        """Leaves, targets and weights of the rows: views."""
+        leaf, _, Y, weight = (part[: self.n_rows] for part in self._rows)
+        return TrainingRows(leaf, Y, weight)
 
     def append(
         self, leaf: IntArray, cells: IntArray, Y: FloatArray, weight: FloatArray, n_cells: int
     ) -> None:
         """Append rows; there are ``n_cells`` cells now. If it fails, call :meth:`rollback`."""
-        n, k = self._n, leaf.shape[0]
-        new: tuple[NDArray[Any], ...] = (leaf, cells, Y, weight)
-        self._rows = tuple(_put(a, n, b) for a, b in zip(self._rows, new, strict=True))
-        self._n, self._n_cells = n + k, n_cells
+        n, more = self.n_rows, (leaf, cells, Y, weight)
+        n_all = n + len(leaf)
+        self._rows = tuple(_with_room(part, n_all) for part in self._rows)
+        for part, new in zip(self._rows, more, strict=True):
+            part[n:n_all] = new
+        self.n_rows, self._n_cells = n_all, n_cells
         if not self._is_factored:
             return
-        size, other = (n + k, n_cells) if self._is_dual else (n_cells, n + k)
+        size, other = (n_all, n_cells) if self._is_dual else (n_cells, n_all)
         if size > settings.EXACT_CHANGE * other:
             self._is_factored = False
         elif self._is_dual:
@@ -107,7 +83,7 @@ class ExactRidge:
 
     def rollback(self, n_rows: int, n_cells: int) -> None:
         """Go back to the first rows and cells; the next fit factors them anew."""
-        self._n, self._n_cells, self._is_factored = n_rows, n_cells, False
+        self.n_rows, self._n_cells, self._is_factored = n_rows, n_cells, False
 
     def fit(self) -> ExactFit:
         """Weights, intercept and likelihood for the rows so far."""
@@ -121,12 +97,16 @@ class ExactRidge:
 
     def _fit(self) -> tuple[ExactFit, float]:
         """Return the fit, and the slope of the objective at it over that at zero weights."""
-        n, s, alpha = self._n, self.weight, self._alpha
-        Phi, total = self._Phi(), float(s.sum())
+        n, rows, alpha = self.n_rows, self.rows, self._alpha
+        Phi, s, total = self._Phi(), rows.weight, float(rows.weight.sum())
         if self._is_dual:
-            Z, one = self._Z[:-1, :n], self._Z[-1, :n]
+            from mondrian_kernel._kernels.dense import solve_upper
+
+            Z, one = self._Z[:n, :-1].T, self._Z[:n, -1]
             b = Z @ one / (one @ one)
-            dual = self._solve_upper(Z - np.outer(b, one)).T
+            dual = np.ascontiguousarray(Z - np.outer(b, one))
+            solve_upper(self._L, n, dual)
+            dual = dual.T
             b += self._offset
             coef, drift = Phi.T @ dual, 0.0
             flat = float(one @ one) / total
@@ -135,7 +115,7 @@ class ExactRidge:
             coef, b, dual, known, drift = self._solve_primal(Phi)
             flat = known / total / alpha
             log_det = self._log_det + (n - self._n_cells) * np.log(alpha)
-        quadratic = np.maximum(np.einsum("nt,nt->t", self.Y - b, dual), 0.0)
+        quadratic = np.maximum(np.einsum("nt,nt->t", rows.Y - b, dual), 0.0)
         degrees = total - 1.0
         signal = quadratic / degrees if degrees > 0 else np.zeros_like(quadratic)
         # Without the direction of the mean; a row of weight s counts as s rows.
@@ -148,7 +128,7 @@ class ExactRidge:
         self, Phi: sparse.csr_matrix
     ) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
         """Return weights, intercept, dual coefficients, 1ᵀ(K/α + S⁻¹)⁻¹1, and the slope."""
-        Y, s, C = self.Y, self.weight, self._n_cells
+        Y, s, C = self.rows.Y, self.rows.weight, self._n_cells
         R = self._R[:C, :C]
         u = Phi.T @ s
         Ru = R @ u
@@ -167,62 +147,50 @@ class ExactRidge:
         return w, b, rest / self._alpha, known, drift
 
     def _Phi(self, begin: int = 0) -> sparse.csr_matrix:
-        cells = self._rows[1][begin : self._n]
-        n, n_slots = cells.shape
-        data = np.tile(np.repeat(self._value, n_slots // self._value.size), n)
-        indptr = np.arange(0, cells.size + 1, n_slots)
-        return sparse.csr_matrix((data, cells.ravel(), indptr), shape=(n, self._n_cells))
+        cells = self._rows[1][begin : self.n_rows]
+        value = np.repeat(self._value, cells.shape[1] // self._value.size)
+        return sparse_rows(cells, np.tile(value, len(cells)), self._n_cells)
 
     def _factor(self) -> None:
         """Factor from the rows, in the smaller form."""
-        n, C, s = self._n, self._n_cells, self.weight
-        self._is_factored, self._is_dual = False, n <= C
+        C, rows = self._n_cells, self.rows
+        self._is_factored, self._is_dual = False, self.n_rows <= C
         if self._is_dual:
-            self._offset: FloatArray = self.Y.mean(axis=0)  # against cancellation
-            self._L, self._Z = np.empty((0, 0)), np.empty((self.Y.shape[1] + 1, 0))
+            self._offset: FloatArray = rows.Y.mean(axis=0)  # against cancellation
+            self._L, self._Z = np.zeros((0, 0)), np.zeros((0, rows.Y.shape[1] + 1))
             self._append_dual(0)
-            self._is_factored = True
-            return
-        Phi = self._Phi()
-        A = (Phi.T @ Phi.multiply(s[:, None])).toarray()
-        A.flat[:: C + 1] += self._alpha
-        L = lower_factor(A, self._alpha)
-        self._log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
-        R, _ = linalg.lapack.dpotri(L, lower=1)
-        self._R, self._n_inverse = np.tril(R) + np.tril(R, -1).T, C
+        else:
+            Phi = self._Phi()
+            A = (Phi.T @ Phi.multiply(rows.weight[:, None])).toarray()
+            A.flat[:: C + 1] += self._alpha
+            L = lower_factor(A, self._alpha)
+            self._log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
+            R, _ = linalg.lapack.dpotri(L, lower=1)
+            self._R, self._n_inverse = np.tril(R) + np.tril(R, -1).T, C
         self._is_factored = True
 
     def _append_dual(self, n: int) -> None:
         from mondrian_kernel._kernels.dense import kernel_between, solve_lower
 
-        cells, s, k = self._rows[1][: self._n], self.weight[n:], self._n - n
-        self._L, self._Z = _room(self._L, self._n), _room(self._Z.T, self._n, 0).T
-        K = np.empty((k, self._n))
+        end, k, cells, rows = self.n_rows, self.n_rows - n, self._rows[1][: self.n_rows], self.rows
+        self._L, self._Z = _with_room(self._L, end, end), _with_room(self._Z, end)
+        K = np.empty((k, end))
         kernel_between(cells[n:], cells, self._value**2, K)
         cross = K[:, :n].copy()
         solve_lower(self._L, n, cross)
         rest = K[:, n:] - cross @ cross.T
-        rest.flat[:: k + 1] += self._alpha / s
+        rest.flat[:: k + 1] += self._alpha / rows.weight[n:]
         corner = lower_factor(rest, self._alpha)
-        self._L[n : self._n, :n], self._L[n : self._n, n : self._n] = cross, corner
-        right = np.hstack([self.Y[n:] - self._offset, np.ones((k, 1))])
-        right -= cross @ self._Z[:, :n].T
-        self._Z[:, n : self._n] = linalg.solve_triangular(corner, right, lower=True).T
-
-    def _solve_upper(self, B: FloatArray) -> FloatArray:
-        from mondrian_kernel._kernels.dense import solve_upper
-
-        B = np.ascontiguousarray(B)
-        solve_upper(self._L, self._n, B)
-        return B
+        self._L[n:end, :n], self._L[n:end, n:end] = cross, corner
+        right = np.hstack([rows.Y[n:] - self._offset, np.ones((k, 1))]) - cross @ self._Z[:n]
+        self._Z[n:end] = linalg.solve_triangular(corner, right, lower=True)
 
     def _append_primal(self, n: int) -> None:
         C, old = self._n_cells, self._n_inverse
-        Phi, s = self._Phi(n), self.weight[n:]
-        self._R = _room(self._R, C)
+        Phi, s = self._Phi(n), self.rows.weight[n:]
+        self._R, self._n_inverse = _with_room(self._R, C, C), C
         fresh = np.arange(old, C)
         self._R[fresh, fresh] = 1.0 / self._alpha
-        self._n_inverse = C
         R = self._R[:C, :C]
         RPhi = (Phi @ R).T
         inner = Phi @ RPhi
@@ -234,19 +202,9 @@ class ExactRidge:
         self._log_det += 2.0 * float(np.log(np.diagonal(L)).sum()) + float(np.log(s).sum())
 
 
-def _put(a: NDArray[Any], n: int, new: NDArray[Any]) -> NDArray[Any]:
-    """Write rows behind the first ``n`` of an array, which grows by doubling."""
-    if n + new.shape[0] > a.shape[0]:
-        a = np.concatenate([a[:n], np.empty((n + 2 * new.shape[0], *a.shape[1:]), a.dtype)])
-    a[n : n + new.shape[0]] = new
-    return a
-
-
-def _room(a: FloatArray, n: int, axis: int | None = None) -> FloatArray:
-    """Return an array with room for ``n`` in both axes or in one; it grows by doubling."""
-    if n <= a.shape[0]:
+def _with_room(a: NDArray[Any], *shape: int) -> NDArray[Any]:
+    """Return an array with room for ``shape`` in its first axes; it grows by doubling."""
+    if shape[0] <= a.shape[0]:
         return a
-    size = max(n, 2 * a.shape[0])
-    b = np.zeros((size, size if axis is None else a.shape[1]))
-    b[: a.shape[0], : a.shape[1]] = a
-    return b
+    axes = [(0, max(n, 2 * old) - old) for n, old in zip(shape, a.shape, strict=False)]
+    return np.pad(a, axes + [(0, 0)] * (a.ndim - len(axes)))

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import value
-from mondrian_kernel._online.group import Counts, Judged, LearnerGroup
-from mondrian_kernel._online.mixture import Mixture
-from mondrian_kernel._online.rows import Rows, put_at, take_rows
-from mondrian_kernel._online.sizes import ErrorSizes, least_error
-from mondrian_kernel._online.state import AnyLearner, Learner, StreamState
-from mondrian_kernel._trees.checks import check_more_ranges
+from mondrian_kernel._model.columns import Columns
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.spread import Spread
+from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.learners import Counts, Means
+from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
+from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
-
-class _Before(NamedTuple):
-    """The state of a stream before its last batch, for a rollback."""
-
-    online: OnlineTrees
-    n_rows: int
-    group: LearnerGroup
-    learners: list[Learner]
-    mixture: Mixture
-    size_group: LearnerGroup | None
-    sizes: ErrorSizes | None
+Rows = tuple[FloatArray, FloatArray, FloatArray]
 
 
-class ScaledStream(StreamState):
-    """A stream on a fixed scale that learns: mutable.
+class Scores(NamedTuple):
+    """Scores (n, K) of rows, and variances (n,) of their errors in units of that of the signal."""
 
-    A row costs what the narrowest width costs, where it is put into the trees, and O(M) for each
-    learner. How the learners predict together is learnt from their errors on rows of a batch before
-    any of it was learnt.
+    mean: FloatArray
+    variance: FloatArray
+
+
+class ScaledStream:
+    r"""A stream on a fixed scale: mutable.
+
+    Up to five widths share the trees, each half the one before. At each there is a learner for
+    every rate of forgetting. A row costs what the narrowest width costs, where it is put into the
+    trees, and O(M) for each learner. How the learners predict together is learnt from their errors
+    on rows of a batch before any of it was learnt.
 
     Widths change every 1024 rows, at the end of a batch, by the errors of their learners. When the
     narrowest one is the best, a narrower one is added: the trees get twice their lifetime
@@ -46,78 +44,140 @@ class ScaledStream(StreamState):
     width is three or more below the narrowest, the narrowest one is dropped
     (:meth:`OnlineTrees.shallower`): its many cells take time and memory and are of no use.
 
-    See :class:`StreamState` for parameters and attributes.
+    Attributes
+    ----------
+    learners : Committee
+        Learners of the targets.
+    sizes : Committee or None
+        Learners of the local scale :math:`e^{g(x)}` of the errors u, :math:`g = \mathrm{E} \ln|u|`,
+        where there was no fit that knows it: means of ln|u| in the cells of each width. They
+        forget, so they follow a change of the noise.
+    online : OnlineTrees
+        The trees, with a rung for each width or level.
+    level_weights : ndarray of shape (L,)
+        Weights of the levels.
+    scale, relevance : ndarrays of shape (D,)
+        What the columns are divided by, and how much each counts.
+    changes_widths : bool
+        Whether widths are added and dropped.
+    recent : ndarray of shape (2048, K), (2048, 1) or (2048, 0)
+        Errors of rows before their batch was learnt, in units of their expected size; with the
+        logistic loss, the probability of their class; with other losses, nothing. Row i is at
+        place i modulo 2048. The last 1024 are used; the others are there in case a batch is rolled
+        back.
+    recent_sizes : ndarray of shape (2048, K)
+        g at the last rows before their batch was learnt; 0 without ``sizes``.
     """
 
-    _before: _Before | None = None
+    _state: ClassVar[tuple[str, ...]] = (
+        "learners",
+        "sizes",
+        "level_weights",
+        "scale",
+        "relevance",
+        "changes_widths",
+        "recent",
+        "recent_sizes",
+    )
+    # Trees, number of rows, learners and sizes before the last batch.
+    _before: tuple[OnlineTrees, int, Committee, Committee | None] | None = None
+    sizes: Committee | None = None
+
+    def __init__(
+        self,
+        learners: Committee,
+        online: OnlineTrees,
+        level_weights: FloatArray,
+        scale: FloatArray,
+        relevance: FloatArray,
+        changes_widths: bool,
+    ) -> None:
+        self.learners, self.online, self.level_weights = learners, online, level_weights
+        self.scale, self.relevance, self.changes_widths = scale, relevance, changes_widths
+        self.recent = np.zeros((2 * settings.RECENT_ROWS, self._n_recent))
+        self.recent_sizes = np.zeros((2 * settings.RECENT_ROWS, self.n_outputs))
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs, K."""
+        return self.learners.rule.n_outputs
+
+    @property
+    def _n_recent(self) -> int:
+        return {"squared": self.n_outputs, "log_loss": 1}.get(self.learners.rule.loss, 0)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows learnt from."""
+        return self.online.n_rows
+
+    @property
+    def error(self) -> float:
+        """Mean loss on rows before they were learnt."""
+        return float(self.learners.mixture.error[-1])
+
+    @property
+    def best(self) -> int:
+        """Index of the width whose best learner errs least."""
+        return int(self.learners.mixture.error[:-1].argmin()) // self.learners.n_rates
 
     def rollback(self) -> None:
         """Undo the last batch that :meth:`learn` put into this stream, if there is one.
 
         A batch for which :meth:`learn` returned another stream did not change this one.
         """
-        before = self._before
-        if before is None:
+        if self._before is None:
             return
-        before.group.rollback()
-        before.online.rollback(before.n_rows)
-        self.online, self._group = before.online, before.group
-        self.learners, self.mixture = before.learners, before.mixture
-        if before.size_group is not None:
-            before.size_group.rollback()
-        self._size_group, self.sizes = before.size_group, before.sizes
+        self.online, n_rows, self.learners, self.sizes = self._before
+        self.learners.rollback()
+        self.online.rollback(n_rows)
+        if self.sizes is not None:
+            self.sizes.rollback()
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale; if anything fails, from none."""
         X, Y, weight = rows
         X = X / self.scale
-        online, n_before, group = self.online, self.online.n_rows, self._group
+        online, n_before = self.online, self.n_rows
         check_more_ranges(online.table, X)
-        sizes = self._size_group, self.sizes
-        for some in (group, self._size_group):
-            if some is not None:
-                some.commit()
-        self._before = _Before(online, n_before, group, self.learners, self.mixture, *sizes)
+        for learners in (self.learners, self.sizes):
+            if learners is not None:
+                learners.commit()
+        self._before = online, n_before, self.learners, self.sizes
         try:
-            first = self.learners[0]
-            base = first.intercepts(group.small)[0].copy()
             leaf = online.extend(X, max_cells)
-            cells = leaf, online.column, online.n_cells.tolist(), online.origin
-            judged = group.learn(*cells, Y, weight)
-            self._judge(judged, base, Y - first.offset, weight, cells)
-            n_rows = n_before + len(Y)
-            if (
-                self.changes_widths
-                and n_rows // settings.STREAM_WINDOW > n_before // settings.STREAM_WINDOW
-            ):
+            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), Y, weight)
+            window = settings.STREAM_WINDOW
+            if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
         except BaseException:
             self.rollback()
             raise
 
-    def _judge(
-        self,
-        judged: Judged,
-        base: FloatArray,
-        Y: FloatArray,
-        weight: FloatArray,
-        cells: tuple[Any, ...],
-    ) -> None:
-        """Learn from the errors of rows, whose ``cells`` are known, and keep them."""
-        loss, n_before = self.learners[0].loss, self.n_rows - len(Y)
-        variance = self.mixture.shares @ judged.variance
-        errors = np.zeros((len(Y), self.recent.shape[1]))
+    def _learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> None:
+        """Learn from rows whose cells are known, and from what was said of them."""
+        learners, loss, n_before = self.learners, self.learners.rule.loss, self.n_rows - len(Y)
+        variance = learners.mixture.shares
+        said = learners.learn(cells, Y, weight)
+        variance, Y = variance @ said.variance, Y - learners.offset
+        errors = np.zeros((len(Y), self._n_recent))
         if n_before > 0:
-            self.mixture, mixed = self.mixture.judge(judged, base, Y, weight, loss)
+            mixed = learners.judge(said, Y, weight)
             if loss == "squared":
                 errors = (Y - mixed) / np.sqrt(variance)[:, None]
             elif loss == "log_loss":
                 errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
         put_at(self.recent, n_before, errors)
-        if self.sizes is not None and self._size_group is not None:
-            least = least_error(float(self.mixture.error[-1]), variance)
-            self.sizes = self.sizes.learn(self._size_group, cells, errors, least, n_before)
+        if self.sizes is not None:
+            # A small share of the usual error, in units of its deviation.
+            least = settings.SPREAD_FLOOR * np.sqrt(self.error / variance)[:, None]
+            least = np.maximum(least, np.finfo(float).tiny)
+            log_size = np.log(np.maximum(np.abs(errors), least))
+            weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
+            said = self.sizes.learn(cells, log_size, weight)
+            if n_before > 0:
+                put_at(self.recent_sizes, n_before, self.sizes.judge(said, log_size, weight))
 
     def learn_parts(
         self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW
@@ -136,7 +196,7 @@ class ScaledStream(StreamState):
 
     def _change_widths(self, max_cells: int | None) -> None:
         """Add a narrower width if the narrowest is best; drop the narrowest if it is useless."""
-        top, best, online, n_rates = self.n_rungs - 1, self.best, self.online, self.n_rates
+        top, best, online = self.learners.n_rungs - 1, self.best, self.online
         full = max_cells is not None and online.n_cells[top] >= max_cells
         rungs = np.arange(top + 1)
         if best == top and not full:
@@ -146,21 +206,159 @@ class ScaledStream(StreamState):
             self.online, rungs = online.shallower(), rungs[:-1]
         else:
             return
-        self.learners, self.mixture = _at_rungs(self.learners, self.mixture, rungs, n_rates)
+        self.learners = self.learners.at_rungs(rungs)
+        self.sizes = self.sizes and self.sizes.at_rungs(rungs)
+
+    def fitted(self) -> FittedModel:
+        """Return the present model, with all widths as levels.
+
+        Trees and cells are views, which the next batch changes: ask again after each. The weights
+        of the cells are computed in O(F).
+        """
+        levels, rule = self._levels(), self.learners.rule
+        errors, weight = self._errors()
+        signal, calibration = np.empty(0), None
+        if rule.loss == "squared":
+            signal = np.average(errors**2, axis=0, weights=weight)
+        elif rule.loss == "log_loss":
+            calibration = np.column_stack([errors, weight])
+        return FittedModel(
+            trees=self.online.freeze(),
+            levels=levels,
+            cell_weights=self.learners.cell_weights(np.diff(levels.offset)),
+            intercept=self.learners.intercept,
+            columns=Columns.scaled(self.scale, self.relevance),
+            alpha=rule.alpha,
+            seed=self.online.seed,
+            signal=signal,
+            calibration=calibration,
+        )
+
+    def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Scores (n, K) of rows as they come, in O(M) a row."""
+        return self.learners.scores(X / self.scale, self._walk(), n_jobs)
+
+    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
+        """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
+        variance = np.empty(X.shape[0])
+        X = X / self.scale
+        return Scores(self.learners.scores(X, self._walk(), n_jobs, variance), variance)
+
+    def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
+        """Scores of rows as they come, and the scale of their errors, (n, K) each."""
+        scores, variance = self.scores_and_variance(X, n_jobs)
+        scale: FloatArray = np.repeat(np.sqrt(variance)[:, None], self.n_outputs, axis=1)
         if self.sizes is not None:
-            learners, mixture = _at_rungs(self.sizes.learners, self.sizes.mixture, rungs, 1)
-            self.sizes = replace(self.sizes, learners=learners, mixture=mixture)
-        self._make_group()
+            scale *= np.exp(self.sizes.scores(X / self.scale, self._walk(), n_jobs))
+        return scores, scale
+
+    def _walk(self) -> tuple[Any, ...]:
+        """Return nodes, lifetimes and cells of the trees, as kernels that walk them take them."""
+        table, n_levels = self.online.table, self.learners.n_rungs * self.level_weights.size
+        return table.nodes, self.online.rungs[:n_levels], table.column
+
+    def spread(self) -> Spread:
+        """Return the errors of the last rows in units of their scale, with their weights."""
+        errors, weight = self._errors()
+        return Spread.normal(errors * np.exp(-self.recent_sizes[self._places()]), weight)
+
+    def covariance(self, Phi: sparse.csr_matrix) -> FloatArray:
+        """Joint covariance of f at new rows in units of the signal, (n, n), given their features.
+
+        Covariances between the weights of cells are left out.
+        """
+        learners = self.learners
+        cells = learners.variances(np.diff(self._levels().offset))
+        cov: FloatArray = (Phi @ sparse.diags_array(cells) @ Phi.T).toarray()
+        flat = learners.mixture.shares @ learners.small["b_variance"][:, 0]
+        cov += 2.0 * learners.rule.alpha * flat
+        squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
+        cov.flat[:: cov.shape[0] + 1] += np.maximum(self.level_weights.sum() - squares, 0.0)
+        return cov
+
+    def _levels(self) -> Levels:
+        weights = np.outer(self.learners.rung_shares, self.level_weights).ravel()
+        return online_levels(self.online, slice(weights.size), weights)
+
+    def _errors(self) -> tuple[FloatArray, FloatArray]:
+        """Errors or probabilities of the last 1024 rows (see ``recent``), and weights (n,).
+
+        A row of zeros before there are any. The weight halves every 128 rows.
+        """
+        places = self._places()
+        return self.recent[places], 0.5 ** (np.arange(places.size) / settings.ERROR_HALF_LIFE)
+
+    def _places(self) -> Counts:
+        """Return the places of the last errors, the latest first; that of none is 0, which is 0.
+
+        The first row only sets the intercept.
+        """
+        age = np.arange(max(min(self.n_rows - 1, settings.RECENT_ROWS), 1))
+        return np.maximum(self.n_rows - 1 - age, 0) % (2 * settings.RECENT_ROWS)
+
+    def check(self) -> None:
+        """Raise ValueError unless trees, cells and learners belong together.
+
+        The learners have been checked before.
+        """
+        check_online(self.online)
+        check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
+        R, n_levels, rungs = self.learners.n_rungs, self.level_weights.size, self.online.rungs.size
+        if R > settings.MAX_RUNGS or R * n_levels > rungs or (self.changes_widths and rungs != R):
+            raise ValueError(f"There are {R} widths and {n_levels} levels, but {rungs} rungs.")
+        n_cells = self.online.n_cells[:R]
+        if n_levels > 1:
+            n_cells = n_levels * self.online.n_cells[:n_levels].max(keepdims=True)
+        self._check_committee(self.learners, n_cells)
+        if self.sizes is not None:
+            self._check_committee(self.sizes, n_cells)
+            found, blank = self.sizes, size_learners(self.learners)
+            if found.rule != blank.rule or not np.array_equal(found.half_lives, blank.half_lives):
+                raise ValueError("The learners of sizes of errors are of another kind.")
+            if n_levels > 1 or self.learners.rule.loss != "squared":
+                raise ValueError("These errors have no sizes.")
+        for name, n in (("recent", self._n_recent), ("recent_sizes", self.n_outputs)):
+            recent = getattr(self, name)
+            if recent.shape != (2 * settings.RECENT_ROWS, n) or not np.isfinite(recent).all():
+                raise ValueError(f"{name} has another shape, or is infinite.")
+        self.fitted().check()
+
+    def _check_committee(self, learners: Any, n_cells: Counts) -> None:
+        """Raise ValueError unless learners are on these trees and know so many cells."""
+        if not isinstance(learners, Committee):
+            raise ValueError("The learners are of another kind.")
+        n = np.repeat(n_cells, learners.n_rates)
+        if not np.array_equal(learners.n_table, n):
+            raise ValueError(f"The learners know {learners.n_table} cells instead of {n}.")
+        if not np.array_equal(
+            learners.value, np.sqrt(self.level_weights / self.online.table.root.size)
+        ):
+            raise ValueError("The features of the learners have other values.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state as arrays, plain Python, :class:`Trees` and learners."""
+        online = self.online
+        trees = online.freeze(), online.seed, online.rungs, online.column, online.stop
+        return {"trees": trees} | {name: getattr(self, name) for name in self._state}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.online = OnlineTrees.from_trees(*state["trees"])
+        for name in self._state:
+            setattr(self, name, state[name])
 
 
-def _at_rungs(
-    learners: list[AnyLearner], mixture: Mixture, rungs: Counts, n_rates: int
-) -> tuple[list[AnyLearner], Mixture]:
-    """Return the learners of some rungs, copies where a rung is repeated, and their mixture."""
-    members = (rungs[:, None] * n_rates + np.arange(n_rates)).ravel()
-    numbers = members.tolist()
-    chosen = [
-        copy.deepcopy(learners[j]) if j in numbers[:i] else learners[j]
-        for i, j in enumerate(numbers)
-    ]
-    return chosen, mixture.of(members)
+def size_learners(learners: Committee) -> Committee:
+    """Return blank learners of the local size of errors; it is 1 before any row."""
+    rule = Means(learners.rule.n_outputs, settings.SIZE_SHRINKAGE, True)
+    return Committee.blank(rule, [settings.SIZE_HALF_LIFE], learners.n_rungs, learners.value)
+
+
+def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
+    """Return some of the rows, with targets and weights: views."""
+    X, Y, weight = rows
+    return X[begin:end], Y[begin:end], weight[begin:end]
+
+
+def put_at(ring: FloatArray, begin: int, rows: FloatArray) -> None:
+    """Write rows to an array whose place i holds row i modulo its length."""
+    ring[np.arange(begin, begin + len(rows)) % len(ring)] = rows

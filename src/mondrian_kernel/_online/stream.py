@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,42 +13,20 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
-from mondrian_kernel._online.filter import Filter
-from mondrian_kernel._online.mixture import Mixture
-from mondrian_kernel._online.rows import (
+from mondrian_kernel._online.committee import Committee
+from mondrian_kernel._online.exact import last_build, stream_scale
+from mondrian_kernel._online.learners import Filter, Means
+from mondrian_kernel._online.scaled_stream import (
     Rows,
-    blank_rows,
-    joined,
-    last_build,
-    part_size,
+    ScaledStream,
     put_at,
-    stream_scale,
+    size_learners,
     take_rows,
-    wider,
-    with_class,
-    with_room,
 )
-from mondrian_kernel._online.scaled_stream import ScaledStream
-from mondrian_kernel._online.sizes import ErrorSizes
-from mondrian_kernel._online.state import Learner
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.levels import continue_trees
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """State after the leading rows, which are all equal: it does not depend on the scale."""
-
-    n_rows: int
-    learners: list[Learner]
-    mixture: Mixture
-
-    def check(self) -> None:
-        """Raise ValueError unless there are rows; learners and mixture check themselves."""
-        if self.n_rows < 1 or self.mixture.shares.size != len(self.learners):
-            raise ValueError(f"There are {self.n_rows} rows and {len(self.learners)} learners.")
 
 
 class Stream(ScaledStream):
@@ -77,10 +54,13 @@ class Stream(ScaledStream):
     Attributes
     ----------
     kept : tuple of ndarrays or None
-        While the scale may change: the first row and all rows after :attr:`start`, with their
-        targets and weights, followed by room for more.
-    start : Start or None
-        State after the leading equal rows; None while all rows are equal or none has come.
+        While the scale may change: the first row and all rows after the ``n_start`` leading equal
+        ones, with their targets and weights, followed by room for more.
+    start : Committee or None
+        The learners of one width after the leading equal rows, where they do not depend on the
+        scale; None while all rows are equal or none has come.
+    n_start : int
+        Number of these rows.
     scale_rule : "std" or ndarray of shape (D,)
         How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
@@ -93,10 +73,20 @@ class Stream(ScaledStream):
         Lowest loss at these checks, and that at the last one.
     """
 
-    _own = "kept", "start", "scale_rule", "learns_relevance", "last", "check_at", "losses"
+    _own = (
+        "kept",
+        "start",
+        "n_start",
+        "scale_rule",
+        "learns_relevance",
+        "last",
+        "check_at",
+        "losses",
+    )
     _state = (*ScaledStream._state, *_own)
     kept: Rows | None = None
-    start: Start | None = None
+    start: Committee | None = None
+    n_start: int = 0
     scale_rule: Any = None
     learns_relevance: bool = False
     last: Rows | None = None
@@ -106,7 +96,8 @@ class Stream(ScaledStream):
     @classmethod
     def begin(
         cls,
-        learners: Sequence[Learner],
+        rule: Filter | Means,
+        half_lives: Sequence[float] | FloatArray,
         n_columns: int,
         n_trees: int,
         lifetime: float | str,
@@ -114,61 +105,42 @@ class Stream(ScaledStream):
         relevance: str,
         seed: int,
     ) -> Stream:
-        """Return a stream without rows.
+        """Return a stream without rows, with a learner for each half-life at each width.
 
-        Parameters
-        ----------
-        learners : sequence of Filter or Means
-            Learners without rows, with different half-lives; there will be copies at each width.
-        n_columns, n_trees : int
-            Number of input columns and of trees.
-        lifetime : float or "auto"
-            Lifetime, or "auto" for several widths.
-        scale, relevance
-            Parameters of the estimator.
-        seed : int
-            Seed of the trees.
-
-        Returns
-        -------
-        stream : Stream
-            The stream.
+        Lifetime (several widths if "auto"), scale and relevance are parameters of the estimator.
         """
         auto = isinstance(lifetime, str)
         rungs = np.array(settings.FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
-        each: list[Learner] = [copy.deepcopy(learner) for _ in rungs for learner in learners]
         ones = np.ones(n_columns)
+        learners = Committee.blank(rule, half_lives, rungs.size, np.sqrt(ones[:1] / n_trees))
         given, measured = column_scale(scale, ones[None], None), is_measured(scale)
-        stream = cls(each, online, ones[:1], given, ones, changes_widths=auto)
+        stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
         stream.learns_relevance = is_learnt(relevance, lifetime, scale)
-        if learners[0].loss == "squared":
-            stream.sizes = ErrorSizes.begin(stream.n_outputs, rungs.size)
-            stream._make_group()
+        if rule.loss == "squared":
+            stream.sizes = size_learners(learners)
         if auto or measured or stream.learns_relevance:
-            stream.kept = blank_rows(0, n_columns, stream.n_outputs)
+            stream.kept = _blank_rows(0, n_columns, rule.n_outputs)
         if auto and measured:
-            stream.last = blank_rows(2 * settings.WARM_UP, n_columns, stream.n_outputs)
+            stream.last = _blank_rows(2 * settings.WARM_UP, n_columns, rule.n_outputs)
         return stream
 
     @classmethod
-    def after(cls, model: FittedModel, learners: Sequence[Learner]) -> Stream:
+    def after(cls, model: FittedModel, rule: Filter | Means, half_lives: Sequence[float]) -> Stream:
         """Return a stream that continues a fit, at all its levels and at its scale.
 
-        ``learners`` are ``Filter.after(model, ...)`` or ``Means.after(model, ...)``, with different
-        half-lives. The trees are copied; the model stays as it is.
+        The trees are copied; the model stays as it is.
         """
         online = continue_trees(model.trees, model.levels, model.seed)
         weights, columns = model.levels.weights, (model.scale, model.relevance)
-        stream = cls(list(learners), online, weights, *columns, changes_widths=False)
-        if model.signal.size and learners[0].loss == "squared":
+        learners = Committee.after(rule, half_lives, model)
+        stream = cls(learners, online, weights, *columns, changes_widths=False)
+        if model.signal.size and rule.loss == "squared":
             # Until new rows have errors of their own: normal errors of the variance of the fit.
             # The factor 619 mixes their order.
-            scores = ndtri(
-                (np.arange(settings.RECENT_ROWS) * 619 % settings.RECENT_ROWS + 0.5)
-                / settings.RECENT_ROWS
-            )
+            n = settings.RECENT_ROWS
+            scores = ndtri((np.arange(n) * 619 % n + 0.5) / n)
             stream.recent = np.tile(scores[:, None] * np.sqrt(model.signal), (2, 1))
         return stream
 
@@ -182,20 +154,20 @@ class Stream(ScaledStream):
         and where the scale changes, another one, while this one stays as it was.
         """
         self._before = None  # the batch before this one can no longer be rolled back
-        rows = X, Y, weight
-        if X.shape[0] <= settings.STREAM_WINDOW and self.n_rows > 0:
-            if self.kept is None:
-                self.learn_batch(rows, max_cells)
-                return self._renewed(max_cells, part_size(rows))
-            if self._keeps_its_scale(X):
-                self._keep(rows)
-                self.learn_batch(rows, max_cells)
-                return self
+        rows, n = (X, Y, weight), X.shape[0]
+        # Parts in which rows are learnt again are about as large as the present batch: errors are
+        # then those of predictions as they are made.
+        least, most = settings.REPLAY_ROWS
+        size = max(least, min(n, most))
+        if n <= settings.STREAM_WINDOW and self.n_rows > 0 and self._keeps_its_scale(X):
+            self._keep(rows)
+            self.learn_batch(rows, max_cells)
+            return self._renewed(max_cells, size)
         new = copy.deepcopy(self)
         if new.kept is not None:
-            return new._learn_first_rows(rows, max_cells)
+            return new._learn_first_rows(rows, max_cells, size)
         new.learn_parts(rows, max_cells)
-        return new._renewed(max_cells, part_size(rows))
+        return new._renewed(max_cells, size)
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
@@ -207,33 +179,26 @@ class Stream(ScaledStream):
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""
-        if self.last is None or self.n_rows < self.check_at:
+        if self.kept is not None or self.last is None or self.n_rows < self.check_at:
             return self
         place = np.arange(self.n_rows - settings.WARM_UP, self.n_rows) % self.last[2].size
         X, Y, weight = (part[place] for part in self.last)
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         rescaled = (np.maximum(scale / old, old / scale) >= settings.RENEWAL_RATIO).any()
-        loss, (lowest, before) = float(self.mixture.error[-1]), self.losses
-        risen = (
-            min(loss, before) > settings.RENEWAL_RISE * lowest
-        )  # all these rows came after the rise
+        loss, (lowest, before) = self.error, self.losses
+        risen = min(loss, before) > settings.RENEWAL_RISE * lowest  # before all of these rows
         if rescaled or risen:
-            new = self._begun_on((X, Y, weight), max_cells, size)
-            if new.mixture.error[-1] < settings.RENEWAL_GAIN * loss:
+            learners, online = self.learners, self.online
+            columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
+            trees = self.scale.size, online.table.root.size, "auto"
+            new = Stream.begin(learners.rule, learners.half_lives, *trees, *columns, online.seed)
+            for begin in range(0, len(X), size):
+                new = new.learn(*take_rows((X, Y, weight), begin, begin + size), max_cells)
+            if new.error < settings.RENEWAL_GAIN * loss:
                 return new
         self.check_at = self.n_rows + max(settings.WARM_UP, self.n_rows // 2 if rescaled else 0)
         self.losses = loss if risen else min(loss, lowest), loss
         return self
-
-    def _begun_on(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
-        """Return a stream like this one that has learnt these rows only, ``size`` at a time."""
-        columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
-        n_trees, seed = self.online.freeze().n_trees, self.online.seed
-        blank = [learner.fresh() for learner in self.learners[: self.n_rates]]
-        new = Stream.begin(blank, self.scale.size, n_trees, "auto", *columns, seed)
-        for begin in range(0, len(rows[0]), size):
-            new = new.learn(*take_rows(rows, begin, begin + size), max_cells)
-        return new
 
     def with_columns(self, n_more: int) -> Stream:
         """Return the stream with further columns, in which all rows so far are 0.
@@ -246,8 +211,7 @@ class Stream(ScaledStream):
         new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
         if not isinstance(self.scale_rule, str):
             new.scale_rule = np.append(self.scale_rule, ones)
-        new.kept, new.last = wider(self.kept, n_more), wider(self.last, n_more)
-        new._make_group()
+        new._change_rows(lambda X, Y: (np.hstack([X, np.zeros((len(X), n_more))]), Y))
         return new
 
     def with_class(self) -> Stream:
@@ -256,123 +220,115 @@ class Stream(ScaledStream):
         The odds of the other classes do not change. The old stream must not be used any more.
         """
         new = copy.copy(self)
-        new.learners = [_with_class(learner) for learner in self.learners]
-        if self.start is not None:
-            start = [_with_class(learner) for learner in self.start.learners]
-            new.start = Start(self.start.n_rows, start, self.start.mixture.with_class())
-        new.mixture = self.mixture.with_class()
-        new.kept, new.last = with_class(self.kept), with_class(self.last)
-        new._make_group()
+        new.learners, new.start = self.learners.with_class(), self.start and self.start.with_class()
+        new.recent_sizes = np.zeros((len(self.recent_sizes), new.n_outputs))
+
+        def wider(X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+            if Y.shape[1] == 1:  # -1 and 1
+                Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
+            return X, np.hstack([Y, np.zeros((len(Y), 1))])
+
+        new._change_rows(wider)
         return new
+
+    def _change_rows(
+        self, change: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+    ) -> None:
+        """Change rows and targets that are kept, the first and the last ones."""
+        self.kept = self.kept and (*change(*self.kept[:2]), self.kept[2])
+        self.last = self.last and (*change(*self.last[:2]), self.last[2])
 
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
         super().check()
-        start, first = self.start, self.learners[0]
+        start, learners = self.start, self.learners
         if start is not None:
-            n_trees = self.online.freeze().n_trees
-            if not isinstance(start, Start) or start.n_rows > self.n_rows:
-                raise ValueError("The start is that of another stream.")
-            self._check_alike(start.learners)
-            if any(learner.n_table != n_trees for learner in start.learners):
-                raise ValueError("The start is that of other trees.")
+            self._check_committee(start, np.array([self.online.table.root.size]))
+            rates = start.half_lives, learners.half_lives
+            if start.rule != learners.rule or not np.array_equal(*rates):
+                raise ValueError("The start is that of other learners.")
+        if not 0 <= self.n_start <= self.n_rows or (self.n_start > 0) != (start is not None):
+            raise ValueError("The start is that of another stream.")
         if len(self.losses) != 2 or not min(self.losses) >= 0:
             raise ValueError(f"The losses at earlier checks are {self.losses}.")
-        if self.last is not None:
-            n = 2 * settings.WARM_UP
-            shapes = [part.shape for part in self.last]
-            if shapes != [(n, self.scale.size), (n, first.n_outputs), (n,)]:
-                raise ValueError(f"The last rows have the shapes {shapes}.")
-            if not all(np.isfinite(part).all() for part in self.last):
-                raise ValueError("A number of the last rows is not finite.")
-        if self.kept is None:
-            return
-        X, Y, weight = self.kept
-        n, n_columns = X.shape[0], self.scale.size
-        if n < self._n_kept() or n > 4 * settings.RELEVANCE_ROWS[-1]:
-            raise ValueError(f"{n} rows are kept instead of {self._n_kept()}.")
-        if (X.shape, Y.shape, weight.shape) != ((n, n_columns), (n, first.n_outputs), (n,)):
-            raise ValueError("The rows that are kept have other columns or outputs.")
-        if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in self.kept):
-            raise ValueError("A number of the rows that are kept is not finite.")
+        last, kept = 2 * settings.WARM_UP, 4 * settings.RELEVANCE_ROWS[-1]
+        for rows, least, most in (self.last, last, last), (self.kept, self._n_kept(), kept):
+            if rows is None:
+                continue
+            n = len(rows[0])
+            shapes = [(n, self.scale.size), (n, self.n_outputs), (n,)]
+            if [part.shape for part in rows] != shapes or not least <= n <= most:
+                raise ValueError(f"The first or last rows have shapes other than {shapes}.")
+            if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in rows):
+                raise ValueError("A number of the first or last rows is not finite.")
 
     def _n_kept(self, n_more: int = 0) -> int:
         """Return the number of rows that are kept, leading equal rows as one."""
         if self.start is None:
             return min(self.n_rows, 1)
-        return self.n_rows - self.start.n_rows + 1 + n_more
+        return self.n_rows - self.n_start + 1 + n_more
 
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        reached = (
-            [n for n in settings.RELEVANCE_ROWS if n <= n_rows] if self.learns_relevance else []
-        )
-        return max([last_build(n_rows), *reached])
+        at = settings.RELEVANCE_ROWS if self.learns_relevance else ()
+        return max([last_build(n_rows), *(n for n in at if n <= n_rows)])
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
-        assert self.kept is not None
+        if self.kept is None:
+            return True
         if self.start is None:
-            return self.n_rows > 0 and bool((self.kept[0][0] == X).all())
+            return bool((self.kept[0][0] == X).all())
         return self._build_at(self._n_kept(X.shape[0])) == self._build_at(self._n_kept())
 
     def _keep(self, rows: Rows) -> None:
-        """Copy rows behind those that are kept; there is room."""
-        assert self.kept is not None
-        if self.start is not None:
+        """Copy rows behind those that are kept, if they are to be kept; there is room."""
+        if self.kept is not None and self.start is not None:
             n = self._n_kept()
             for kept, part in zip(self.kept, rows, strict=True):
                 kept[n : n + part.shape[0]] = part
 
-    def _learn_first_rows(self, rows: Rows, max_cells: int | None) -> Stream:
+    def _learn_first_rows(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
         """Learn from rows while the scale may change; return the stream that has done so."""
         assert self.kept is not None
         first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
         n_before = self._n_kept()
-        size = part_size(rows)
         if self.start is None:
             differs = (rows[0] != first[0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
             self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
-            self.kept, n_before, rows = with_room(first, 4), 1, take_rows(rows, n_equal, None)
+            self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
-            learners = copy.deepcopy(self.learners[: self.n_rates])
-            mixture = self.mixture.of(np.arange(self.n_rates, dtype=np.int64))
-            self.start = Start(self.n_rows, learners, mixture)
-        rows = joined(take_rows(self.kept, 0, n_before), rows)
-        n, new, scale = rows[0].shape[0], self, self.scale * self.relevance
+            self.start, self.n_start = self.learners.at_rungs(np.arange(1)), self.n_rows
+        X, Y, weight = map(
+            np.concatenate, zip(take_rows(self.kept, 0, n_before), rows, strict=True)
+        )
+        rows, n = (X, Y, weight), len(X)
+        new, scale = self, self.scale * self.relevance
         n_first, built_from = last_build(n), self._build_at(n)
         if n_first > last_build(n_before):
-            X, _, weight = take_rows(rows, 0, n_first)
-            scale = stream_scale(self.scale_rule, X, weight)
+            scale = stream_scale(self.scale_rule, X[:n_first], weight[:n_first])
         if built_from > self._build_at(n_before):
             some = take_rows(rows, 0, built_from)
             new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
             if self.learns_relevance and built_from in settings.RELEVANCE_ROWS:
-                other = self._with_relevance(some, max_cells, size)
-                new = other if other.mixture.error[-1] < new.mixture.error[-1] else new
+                scale = column_scale(self.scale_rule, some[0], some[2])
+                found = learn_columns(
+                    *some,
+                    self.online.seed,
+                    scale=scale,
+                    ranked=np.zeros(scale.size, bool),
+                    step_rows=settings.RELEVANCE_STEP_ROWS,
+                    steps=settings.RELEVANCE_STEPS,
+                )
+                other = self._restarted(some, scale, found.columns.relevance, max_cells, size)
+                new = other if other.error < new.error else new
         done = n >= (settings.RELEVANCE_ROWS[-1] if self.learns_relevance else settings.WARM_UP)
         rest = take_rows(rows, new._n_kept(), None)
         new.learn_parts(rest, max_cells, settings.STREAM_WINDOW if done else size)
-        new.kept = None if done else with_room(rows, max(n, 4 * n_first))
+        new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
         return new
-
-    def _with_relevance(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
-        """Return a stream that learns the relevance of columns from rows, then the rows."""
-        X, Y, weight = rows
-        scale, seed = column_scale(self.scale_rule, X, weight), self.online.seed
-        found = learn_columns(
-            X,
-            Y,
-            weight,
-            seed,
-            scale=scale,
-            ranked=np.zeros(X.shape[1], bool),
-            step_rows=settings.RELEVANCE_STEP_ROWS,
-            steps=settings.RELEVANCE_STEPS,
-        )
-        return self._restarted(rows, scale, found.columns.relevance, max_cells, size)
 
     def _restarted(
         self,
@@ -382,43 +338,38 @@ class Stream(ScaledStream):
         max_cells: int | None,
         size: int,
     ) -> Stream:
-        """Return a stream on another scale that has learnt the kept rows ``rows`` again.
-
-        They are learnt in parts of ``size`` rows.
-        """
+        """Return a stream on another scale that has learnt the kept rows again, in parts."""
         assert self.start is not None
-        X, scale, start = rows[0], scale / relevance, self.start
-        X = X / scale
+        old, start, scale = self.online, self.start, scale / relevance
+        X, rungs = rows[0] / scale, old.rungs
         check_ranges(X)
-        rungs = self.online.rungs
         if self.changes_widths:
             with np.errstate(over="ignore"):
                 spread = X.std(axis=0).sum()
             rungs = np.array(settings.FIRST_RUNGS) / (spread if 0 < spread < np.inf else 1.0)
-        old = self.online.freeze()
-        online = OnlineTrees.empty(
-            X.shape[1], old.n_trees, float(rungs[-1]), self.online.seed, rungs
-        )
+        n_trees, seed = old.table.root.size, old.seed
+        online = OnlineTrees.empty(X.shape[1], n_trees, float(rungs[-1]), seed, rungs)
         online.extend(X[:1], max_cells)
-        equal = online.snapshot()
-        equal.count[:] = start.n_rows
-        online = OnlineTrees.from_trees(
-            equal, online.seed, rungs, online.column, online.stop, room=2 * old.time.size
-        )
-        learners = [copy.deepcopy(learner) for _ in rungs for learner in start.learners]
-        new = Stream(learners, online, self.level_weights, scale, relevance, self.changes_widths)
-        members = np.tile(np.arange(len(start.learners), dtype=np.int64), rungs.size)
-        new.start, new.mixture = start, start.mixture.of(members)
-        new.recent = self.recent.copy()
-        if self.sizes is not None:
-            new.sizes = ErrorSizes.begin(self.n_outputs, rungs.size, self.sizes.recent)
-            new._make_group()
-        for name in ("scale_rule", "learns_relevance", "last"):
+        equal, room = online.snapshot(), 2 * old.freeze().time.size
+        equal.count[:] = self.n_start
+        online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room)
+        learners = start.at_rungs(np.zeros(rungs.size, np.intp))
+        columns = self.level_weights, scale, relevance
+        new = Stream(learners, online, *columns, self.changes_widths)
+        for name in ("start", "n_start", "scale_rule", "learns_relevance", "last"):
             setattr(new, name, getattr(self, name))
+        new.recent, new.recent_sizes = self.recent.copy(), self.recent_sizes.copy()
+        new.sizes = self.sizes and size_learners(new.learners)
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
 
 
-def _with_class(learner: Learner) -> Learner:
-    assert isinstance(learner, Filter)
-    return learner.with_class()
+def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
+    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
+
+
+def _with_room(rows: Rows, n: int) -> Rows:
+    """Copy rows to arrays of n rows."""
+    n_more = n - rows[0].shape[0]
+    X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
+    return X, Y, weight

@@ -27,7 +27,7 @@ from mondrian_kernel.app.table_model import (
 from mondrian_kernel.app.tables import Table, read_table
 from mondrian_kernel.encoder import TableEncoder
 from mondrian_kernel.persistence import load, save
-from mondrian_kernel.persistence.file_writing import write_file
+from mondrian_kernel.persistence.container import write_file
 
 _PICTURES = (".png", ".svg", ".pdf")
 

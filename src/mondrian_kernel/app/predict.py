@@ -18,7 +18,7 @@ from mondrian_kernel.app.console import STANDARD_OUTPUT, Console, check_output, 
 from mondrian_kernel.app.measure import predict_blocks
 from mondrian_kernel.app.table_model import TableModel, load_table_model
 from mondrian_kernel.app.tables import read_table
-from mondrian_kernel.persistence.file_writing import write_file
+from mondrian_kernel.persistence.container import write_file
 
 _TO_STANDARD_OUTPUT = ("-", "/dev/stdout")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -5,27 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
+from inspect import isfunction, signature
+from numbers import Real
 from typing import Any, Self, TypeVar
 
 import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, is_learnt
+from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
-from mondrian_kernel._path.choose import enough_trees, sample_rows
-from mondrian_kernel._trees.checks import check_budget, check_penalty
-from mondrian_kernel._trees.levels import run_growth
-from mondrian_kernel._trees.trees import Trees
+from mondrian_kernel._path.choose import Choice, enough_trees, sample_rows
+from mondrian_kernel._trees.checks import check_budget, check_penalty, draw_seed
+from mondrian_kernel._trees.levels import Levels, run_growth
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
+from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
-from mondrian_kernel.dask.inputs import beside, is_collection, known_rows, row_array
-from mondrian_kernel.dask.parts import CollectionParts, delayed_blocks, on_client
+from mondrian_kernel.dask.inputs import (
+    CollectionParts,
+    beside,
+    delayed_blocks,
+    is_collection,
+    known_rows,
+    on_client,
+    row_array,
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -78,38 +90,87 @@ def if_learnt(method: Callable[..., Any]) -> Any:
     return available_if(check)(method)
 
 
+def lazy(local: Callable[..., Any], width: Callable[..., int | None], dtype: Any = float) -> Any:
+    """Return a method of a local estimator that is lazy where X is a dask collection.
+
+    ``width`` of the model and the options is the number of columns of the answer, None for a
+    vector; ``dtype`` may be a function of the model.
+    """
+
+    @docs_of(local)
+    @wraps(local)
+    def method(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_collection(X):
+            return local(self, X, *args, **options)
+        check_is_fitted(self)
+        options = signature(local).bind_partial(self, X, *args, **options).arguments
+        own = {name: value for name, value in options.items() if name not in ("self", "X")}
+        kind = dtype(self) if isfunction(dtype) else dtype
+        return self._lazily(local.__name__, X, width(self, **own), kind, **own)
+
+    return method
+
+
 class BlockEstimator(MondrianEstimator):
     """Base of regressor and classifier on Dask. They hold the same fitted record as without it."""
 
+    _parameter_constraints: dict[str, list[Any]] = {
+        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
+        "keep_cells": ["boolean", StrOptions({"auto"})],
+    }
     categorical_features = "from_dtype"
+    keep_cells: bool | str
+    # What makes targets of blocks of y, given blocks and the number of dimensions of y; a choice as
+    # the local estimator makes it, on rows that are fetched; whether a square matrix of so many
+    # features is summed up; the record with weights.
+    _encoding: Callable[[Blocks, int], Any]
+    _choose: Callable[[Blocks, Any, int], Choice]
+    _makes_matrix: Callable[[int], bool]
+    _solved: Callable[[FittedModel, CellBlocks, Any], FittedModel]
 
-    def _fit_on_client(self, fit: Callable[..., Any], X: Any, y: Any, sample_weight: Any) -> None:
-        """Let a local estimator learn columns, widths and noise from the blocks, one at a time."""
-        given = {name: getattr(self, name, "auto") for name in ("alpha", "loss")}
-        for name, value in given.items():
-            if value != "auto":
-                raise ValueError(
-                    f'lifetime="auto" learns without {name}={value!r}: leave {name}="auto", or '
-                    'choose one width with lifetime="path".'
-                )
-        if not is_collection(X):
-            row_array(X)  # refuses it
-        fit(self, CollectionParts(X), on_client(y), on_client(sample_weight))
-
-    def _check_blocks(
-        self, X: Any, y: Any, sample_weight: Any, **options: Any
-    ) -> tuple[Blocks, da.Array, NDArray[np.object_] | None]:
-        """Return the blocks of a fit, the targets beside them, and the names of the columns."""
+    def _fit_blocks(
+        self, local: Callable[..., Any], X: Any, y: Any, sample_weight: Any, *, numeric: bool
+    ) -> None:
+        """Fit on blocks; ``lifetime="auto"`` by a local ``fit`` that reads them one at a time."""
+        if self.lifetime == "auto":
+            for name in "alpha", "loss":
+                value = getattr(self, name, "auto")
+                if value != "auto":
+                    raise ValueError(
+                        f'lifetime="auto" learns without {name}={value!r}: leave {name}="auto", or '
+                        'choose one width with lifetime="path".'
+                    )
+            if not is_collection(X):
+                row_array(X)  # refuses it
+            local(self, CollectionParts(X), on_client(y), on_client(sample_weight))
+            return
         check_budget(self.max_cells, self.n_estimators)
         rows, names = row_array(X)
         targets = beside(y, rows, "y")
-        blocks = Blocks(rows, targets, sample_weight, **options)
+        blocks = Blocks(rows, targets, sample_weight, numeric=numeric)
         blocks.check_numbers()
         if not isinstance(self.alpha, str):
             check_penalty(self.alpha, blocks.summary.rows.weight)
-        return blocks, targets, names
-
-    def _keep_columns(self, blocks: Blocks, names: NDArray[np.object_] | None) -> None:
+        seed, encode = draw_seed(self.random_state), self._encoding(blocks, targets.ndim)
+        columns = self._learn_scales(blocks, seed, encode.columns)
+        blocks = blocks.scaled(columns.scale)
+        lifetime, alpha, path = self.lifetime, self.alpha, None
+        if isinstance(lifetime, str) or isinstance(alpha, str):
+            lifetime, alpha, path = self._choose(blocks, encode, seed)
+        n_trees = enough_trees(
+            self.n_estimators,
+            (blocks.n_rows, blocks.n_columns),
+            self.max_cells,
+            partial(cells_on_blocks, blocks, float(lifetime), seed),
+            encode.n_classes,
+        )
+        growth = BlockGrowth(blocks, n_trees, seed)
+        trees, _ = run_growth(growth, float(lifetime), self.max_cells)
+        levels, none = Levels.of(trees, np.array([trees.lifetime])), np.empty(0)
+        blank = FittedModel(trees, levels, none, none, columns, float(alpha), seed, none)
+        keep = False if self._makes_matrix(levels.n_features) else self.keep_cells
+        cells = CellBlocks(blocks, trees, levels, encode, keep=keep)
+        self._set_fitted(self._solved(blank, cells, encode), path)
         self.n_features_in_ = blocks.n_columns
         keep_names(self, names)
 
@@ -129,17 +190,6 @@ class BlockEstimator(MondrianEstimator):
         found = learn_columns(X, columns(y), unless_one(weight), seed, scale=scale, ranked=no_ranks)
         relevance = found.columns.relevance
         return Columns.scaled(scale / relevance, relevance)
-
-    def _grow(self, blocks: Blocks, lifetime: float, seed: int, n_classes: int = 0) -> Trees:
-        """Grow as many trees as are asked for, or as are worth it."""
-        n_trees = enough_trees(
-            self.n_estimators,
-            (blocks.n_rows, blocks.n_columns),
-            self.max_cells,
-            partial(cells_on_blocks, blocks, lifetime, seed),
-            n_classes,
-        )
-        return run_growth(BlockGrowth(blocks, n_trees, seed), lifetime, self.max_cells)[0]
 
     def _for_workers(self) -> Self:
         """Return a copy that predicts arrays, without anything large that this does not need."""

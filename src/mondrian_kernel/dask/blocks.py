@@ -17,7 +17,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale, rounded
 from mondrian_kernel._trees.checks import check_magnitudes, check_weight_range, naming, refuse_dates
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.cluster import clear_errors, warn_if_cramped
+from mondrian_kernel.dask.cluster import compute, total, warn_if_cramped
 from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
 
 
@@ -172,64 +172,12 @@ class Blocks:
         return Rows(*(joined(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
-    """Compute answers and put them together."""
-    return compute([joined(parts, merge)])[0]
-
-
-def joined(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Delayed:
-    """Put answers together two by two, always in the same order, on the workers.
-
-    An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
-    """
-    together = dask.delayed(merge, pure=False)
-    while len(parts) > 1:
-        pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + parts[2 * len(pairs) :]
-    return parts[0]
-
-
-def delayed_call(
-    parts: list[Delayed], function: Callable[..., Any], *message: Any
-) -> list[Delayed]:
-    """Delayed ``function(part, *message)`` of each part; the message is sent once."""
-    sent = dask.delayed(message, traverse=False)
-    call = dask.delayed(_apply, pure=False)
-    return [call(function, part, sent) for part in parts]
-
-
-def compute(parts: list[Delayed]) -> list[Any]:
-    """Compute, on whatever scheduler is the default, with clear errors."""
-    with clear_errors():
-        return list(dask.compute(*parts))
-
-
-def persist(parts: list[Delayed]) -> list[Delayed]:
-    """Compute and keep where they are computed."""
-    with clear_errors():
-        return list(dask.persist(*parts))
-
-
-def send(message: Any) -> Delayed:
-    """Send a message that many passes need to a worker, from which the others fetch it."""
-    return persist([dask.delayed(message, traverse=False)])[0]
-
-
-def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Add answers that are tuples of arrays or numbers."""
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
 def numbers(y: NDArray[Any]) -> FloatArray:
     """Targets as a float64 matrix (n, T), also where n is 0."""
     refuse_dates(y, "y")
     with naming("y"):
         Y: FloatArray = np.asarray(y, dtype=np.float64)
     return Y[:, None] if Y.ndim == 1 else Y
-
-
-def _apply(function: Callable[..., Any], part: Any, message: tuple[Any, ...]) -> Any:
-    return function(part, *message)
 
 
 def _call(

@@ -25,8 +25,8 @@ from mondrian_kernel._linear.ridge import CellVariance
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows, add, delayed_call, persist, send, total
-from mondrian_kernel.dask.cluster import is_room_for, slabs
+from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel.dask.cluster import add, delayed_call, is_room_for, persist, send, slabs, total
 
 Encode = Callable[[NDArray[Any], FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -55,7 +55,7 @@ class CellBlocks:
         column, self.cells_per_tree = levels.column[-1], levels.per_tree[-1]
         self.n_cells, self.n_trees = int(self.cells_per_tree.sum()), trees.n_trees
         self.node = cell_nodes(trees, column)
-        cuts = Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
+        cuts = _Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
         self._blocks, self._finder = blocks, send(_Finder(cuts, column, encode))
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)
         if keep == "auto":
@@ -76,7 +76,7 @@ class CellBlocks:
         return self._blocks.map(function, *message, each=[self._finder] * self._blocks.n_blocks)
 
 
-class Cuts(NamedTuple):
+class _Cuts(NamedTuple):
     """The cuts of trees, tables over their nodes."""
 
     root: IntArray
@@ -89,7 +89,7 @@ class Cuts(NamedTuple):
 class _Finder(NamedTuple):
     """What a block needs to find the cells of its rows and to encode their targets."""
 
-    cuts: Cuts
+    cuts: _Cuts
     column: IntArray
     encode: Encode
 

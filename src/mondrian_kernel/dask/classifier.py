@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -32,14 +31,13 @@ from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._shared_docs import shared_docs
-from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.dask.base import BlockEstimator, docs_of, if_learnt, not_on_dask
+from mondrian_kernel.dask.base import BlockEstimator, docs_of, if_learnt, lazy, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cells import CellBlocks, Part, join_matrix, sum_totals
-from mondrian_kernel.dask.inputs import is_collection
 from mondrian_kernel.dask.regressor import fit_cells, is_dense
 
 
@@ -55,7 +53,12 @@ class Encoded:
         """Numbers of classes (n,)."""
         return class_numbers(self.classes, label_array(y), "of all blocks")
 
-    def one_hot(self, y: NDArray[Any]) -> FloatArray:
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, K."""
+        return int(self.classes.size)
+
+    def columns(self, y: NDArray[Any]) -> FloatArray:
         """Columns of zeros and ones, one for each class, (n, K)."""
         return np.eye(self.classes.size)[self.labels(y)]
 
@@ -71,6 +74,19 @@ def _has_probabilities(model: DaskMondrianKernelClassifier) -> bool:
             f"Scores of loss={model.loss!r} are not log-odds: predict_proba needs loss='log_loss'."
         )
     return True
+
+
+def _n_classes(model: Any, **_: Any) -> int:
+    return int(model.classes_.size)
+
+
+def _n_scores(model: Any) -> int | None:
+    n = int(model.model_.n_outputs)
+    return None if n == 1 else n
+
+
+def _vector(model: Any) -> None:
+    return None
 
 
 @shared_docs
@@ -121,9 +137,8 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelClassifier._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
+        **BlockEstimator._parameter_constraints,
         "loss": [StrOptions({"auto", "log_loss", "squared"})],
-        "keep_cells": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -157,40 +172,16 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     @all_or_nothing
     @docs_of(MondrianKernelClassifier.fit)
-    def fit(  # noqa: D102
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> DaskMondrianKernelClassifier:
-        if self.lifetime == "auto":
-            self._fit_on_client(MondrianKernelClassifier.fit, X, y, sample_weight)
-            return self
-        blocks, targets, names = self._check_blocks(X, y, sample_weight)
-        if targets.ndim != 1:
-            raise ValueError(f"y must have one dimension, got {targets.ndim}.")
-        seed, target = draw_seed(self.random_state), self._encoding(blocks)
-        columns = self._learn_scales(blocks, seed, target.one_hot)
-        blocks = blocks.scaled(columns.scale)
-        lifetime, alpha, path = self._choose(blocks, target, seed)
-        trees = self._grow(blocks, lifetime, seed, target.classes.size)
-        levels = Levels.of(trees, np.array([trees.lifetime]))
-        none = np.empty(0)
-        model = FittedModel(trees, levels, none, none, columns, float(alpha), seed, none)
-        dense = self._loss == "squared" and is_dense("auto", levels.n_features)
-        cells = CellBlocks(blocks, trees, levels, target, keep=False if dense else self.keep_cells)
-        if self._loss == "squared":
-            model, _ = fit_cells(model, cells, "auto", np.zeros(1))
-            model = replace(model, signal=none)
-        else:
-            W, b = minimise_logistic(cells, levels, model.alpha, settings.CLASSIFIER_TOL)
-            model = replace(model, cell_weights=W, intercept=b)
-        self._keep_columns(blocks, names)
-        self._set_fitted(model, path)
-        self.classes_ = target.classes
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: D102
+        self._fit_blocks(MondrianKernelClassifier.fit, X, y, sample_weight, numeric=False)
         return self
 
-    def _encoding(self, blocks: Blocks) -> Encoded:
+    def _encoding(self, blocks: Blocks, n_dims: int) -> Encoded:
         """Return the classes and the factors of their weights, from one pass over the rows."""
+        if n_dims != 1:
+            raise ValueError(f"y must have one dimension, got {n_dims}.")
         classes, weight = blocks.total(_count_classes, _merge_classes)
-        classes = label_array(classes)
+        self.classes_ = classes = label_array(classes)
         if classes.size < 2:
             raise ValueError(
                 f"All rows are of one class, {classes.tolist()[0]!r}: it takes two to classify."
@@ -199,55 +190,36 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert weighed is not None
         return Encoded(classes, weighed / weight, self._loss)
 
-    def _choose(self, blocks: Blocks, target: Encoded, seed: int) -> Choice:
-        if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
-            return float(self.lifetime), float(self.alpha), None
+    def _choose(self, blocks: Blocks, encode: Encoded, seed: int) -> Choice:
         some = np.arange(blocks.n_rows)
         if some.size > settings.CLASS_SAMPLE_ROWS:
             rng = np.random.default_rng(seed)
             some = np.sort(
                 rng.choice(some.size, settings.CLASS_SAMPLE_ROWS, replace=False, shuffle=False)
             )
-        sample = blocks.take(some)
-        assert sample.Y is not None
-        labels = target.labels(sample.Y)
-        first, weight = join_equal(sample.X, labels[:, None], sample.weight * target.factor[labels])
-        n_classes, rows = target.classes.size, sample.X[first]
-        return choose_loss_width(
-            rows, labels[first], n_classes, self._loss, weight, seed, self._wanted()
-        )
+        X, y, weight = blocks.take(some)
+        assert y is not None
+        labels = encode.labels(y)
+        first, joint = join_equal(X, labels[:, None], weight * encode.factor[labels])
+        rows = X[first], labels[first], encode.n_classes
+        return choose_loss_width(*rows, self._loss, joint, seed, self._wanted())
+
+    def _makes_matrix(self, n_features: int) -> bool:
+        return self._loss == "squared" and is_dense("auto", n_features)
+
+    def _solved(self, blank: FittedModel, cells: CellBlocks, encode: Encoded) -> FittedModel:
+        if self._loss == "squared":
+            return replace(fit_cells(blank, cells, "auto", np.zeros(1))[0], signal=np.empty(0))
+        W, b = minimise_logistic(cells, blank.levels, blank.alpha, settings.CLASSIFIER_TOL)
+        return replace(blank, cell_weights=W, intercept=b)
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
-
-    @if_learnt
-    @docs_of(MondrianKernelClassifier.predict_set)
-    def predict_set(self, X: Any, coverage: float = 0.9) -> Any:  # noqa: D102
-        if not is_collection(X):
-            return super().predict_set(X, coverage)
-        self._fitted()
-        return self._lazily("predict_set", X, self.classes_.size, bool, coverage=coverage)
-
-    @docs_of(MondrianKernelClassifier.decision_function)
-    def decision_function(self, X: Any) -> Any:  # noqa: D102
-        if not is_collection(X):
-            return super().decision_function(X)
-        n = self._fitted().n_outputs
-        return self._lazily("decision_function", X, None if n == 1 else n)
-
-    @docs_of(MondrianKernelClassifier.predict)
-    def predict(self, X: Any) -> Any:  # noqa: D102
-        if not is_collection(X):
-            return super().predict(X)
-        self._fitted()
-        return self._lazily("predict", X, None, self.classes_.dtype)
-
-    @available_if(_has_probabilities)
-    @docs_of(MondrianKernelClassifier.predict_proba)
-    def predict_proba(self, X: Any) -> Any:  # noqa: D102
-        if not is_collection(X):
-            return super().predict_proba(X)
-        self._fitted()
-        return self._lazily("predict_proba", X, self.classes_.size)
+    decision_function = lazy(MondrianKernelClassifier.decision_function, _n_scores)
+    predict = lazy(MondrianKernelClassifier.predict, _vector, lambda model: model.classes_.dtype)
+    predict_proba = available_if(_has_probabilities)(
+        lazy(MondrianKernelClassifier.predict_proba, _n_classes)
+    )
+    predict_set = if_learnt(lazy(MondrianKernelClassifier.predict_set, _n_classes, bool))
 
 
 _Classes = tuple[NDArray[Any], FloatArray]

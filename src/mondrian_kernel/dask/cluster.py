@@ -1,13 +1,15 @@
-"""The cluster: how much memory its workers have, and its errors in plain words."""
+"""The cluster: work for it, its errors in plain words, and how much memory its workers have."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from typing import Any
 
 import dask
+from dask.delayed import Delayed
 
 from mondrian_kernel import _settings as settings
 
@@ -40,6 +42,57 @@ def clear_errors() -> Iterator[None]:
                 "Workers died again and again at the same block, most likely for want of memory. "
                 "Give them more, or X smaller blocks; their logs say why."
             ) from error
+
+
+def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
+    """Compute answers and put them together."""
+    return compute([joined(parts, merge)])[0]
+
+
+def joined(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Delayed:
+    """Put answers together two by two, always in the same order, on the workers.
+
+    An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
+    """
+    together = dask.delayed(merge, pure=False)
+    while len(parts) > 1:
+        pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def delayed_call(
+    parts: list[Delayed], function: Callable[..., Any], *message: Any
+) -> list[Delayed]:
+    """Delayed ``function(part, *message)`` of each part; the message is sent once."""
+    sent, call = dask.delayed(message, traverse=False), dask.delayed(_apply, pure=False)
+    return [call(function, part, sent) for part in parts]
+
+
+def _apply(function: Callable[..., Any], part: Any, message: tuple[Any, ...]) -> Any:
+    return function(part, *message)
+
+
+def compute(parts: list[Delayed]) -> list[Any]:
+    """Compute, on whatever scheduler is the default, with clear errors."""
+    with clear_errors():
+        return list(dask.compute(*parts))
+
+
+def persist(parts: list[Delayed]) -> list[Delayed]:
+    """Compute and keep where they are computed."""
+    with clear_errors():
+        return list(dask.persist(*parts))
+
+
+def send(message: Any) -> Delayed:
+    """Send a message that many passes need to a worker, from which the others fetch it."""
+    return persist([dask.delayed(message, traverse=False)])[0]
+
+
+def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Add answers that are tuples of arrays or numbers."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def slabs(n_rows: int, n_each: int) -> list[slice]:

@@ -6,14 +6,13 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel._trees.checks import all_or_nothing, check_budget, draw_seed
 from mondrian_kernel._trees.levels import check_lifetimes, reached_levels, run_growth
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.base import docs_of, keep_names, map_rows, not_on_dask
+from mondrian_kernel.dask.base import docs_of, keep_names, lazy, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.inputs import is_collection, known_rows, row_array
@@ -95,22 +94,12 @@ class DaskMondrianFeatures(MondrianFeatures):
 
     partial_fit = not_on_dask(MondrianFeatures.partial_fit)
 
-    @docs_of(MondrianFeatures.transform)
-    def transform(self, X: Any) -> da.Array | sparse.csr_matrix:  # noqa: D102
-        check_is_fitted(self)
-        if not is_collection(X):
-            return super().transform(X)
-        return self._lazily("transform", X, self.n_cells_, sparse.csr_matrix((0, 0)))
+    transform = lazy(MondrianFeatures.transform, lambda self: self.n_cells_)
+    apply = lazy(MondrianFeatures.apply, lambda self: self.trees_.n_trees, np.int32)
 
-    @docs_of(MondrianFeatures.apply)
-    def apply(self, X: Any) -> da.Array | NDArray[np.int32]:  # noqa: D102
-        check_is_fitted(self)
-        if not is_collection(X):
-            return super().apply(X)
-        return self._lazily("apply", X, self.trees_.n_trees, np.empty((0, 0), np.int32))
-
-    def _lazily(self, method: str, X: Any, n_columns: int, meta: Any) -> da.Array:
+    def _lazily(self, method: str, X: Any, n_columns: int, dtype: Any) -> da.Array:
         model = MondrianFeatures.from_trees(self.trees_, self.levels_)
+        meta = sparse.csr_matrix((0, 0)) if dtype is float else np.empty((0, 0), dtype)
         return map_rows(method, model, known_rows(self, X), n_columns, meta)
 
     def kernel(self, X: Any, Y: Any = None) -> FloatArray:

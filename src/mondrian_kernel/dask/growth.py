@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -16,8 +15,15 @@ from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows, compute, delayed_call, joined, persist
-from mondrian_kernel.dask.cluster import in_steps, is_room_for
+from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel.dask.cluster import (
+    compute,
+    delayed_call,
+    in_steps,
+    is_room_for,
+    joined,
+    persist,
+)
 
 
 class Round(NamedTuple):
@@ -181,7 +187,7 @@ class BlockGrowth(Growth):
 
         none = np.int32(-1)
         lower, upper, count = (
-            _placed(parts, number, nodes.size) for parts in zip(*self._bounds, strict=True)
+            np.concatenate(parts)[nodes] for parts in zip(*self._bounds, strict=True)
         )
         frozen = Trees(
             lifetime=lifetime,
@@ -261,18 +267,6 @@ def _appended(table: NDArray[Any], n_used: int, rows: NDArray[Any]) -> NDArray[A
         table = longer
     table[n_used:n] = rows
     return table
-
-
-def _placed(parts: Sequence[NDArray[Any]], number: IntArray, n: int) -> NDArray[Any]:
-    """Put the parts of a table of nodes in the order of new numbers; -1 leaves a node out."""
-    out = np.empty((n, *parts[0].shape[1:]), parts[0].dtype)
-    begin = 0
-    for part in parts:
-        own = number[begin : begin + part.shape[0]]
-        begin += part.shape[0]
-        kept = own >= 0
-        out[own[kept]] = part if kept.all() else part[kept]
-    return out
 
 
 def _at_roots(n_rows: int, n_trees: int) -> Places:

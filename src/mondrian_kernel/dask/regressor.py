@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.fitted import FittedModel
@@ -16,13 +14,13 @@ from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._path.choose import Choice, sample_rows
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._shared_docs import shared_docs
-from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
-from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (
     BlockEstimator,
     docs_of,
     if_learnt,
+    lazy,
     map_rows,
     not_on_dask,
     unless_one,
@@ -46,6 +44,9 @@ class Centred:
     """Makes targets of numbers: less their mean (T,), so that no digits are lost far from 0."""
 
     mean: FloatArray
+
+    n_classes: ClassVar[int] = 0
+    columns = staticmethod(numbers)
 
     def __call__(self, y: NDArray[Any], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Targets (n, T) and weights (n,)."""
@@ -150,8 +151,7 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianKernelRegressor._parameter_constraints,
-        "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
-        "keep_cells": ["boolean", StrOptions({"auto"})],
+        **BlockEstimator._parameter_constraints,
     }
     criterion = "loo"
 
@@ -184,39 +184,28 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     @all_or_nothing
     @docs_of(MondrianKernelRegressor.fit)
-    def fit(  # noqa: D102
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> DaskMondrianKernelRegressor:
-        self._sums = None
-        if self.lifetime == "auto":
-            self._fit_on_client(MondrianKernelRegressor.fit, X, y, sample_weight)
-            return self
-        blocks, targets, names = self._check_blocks(X, y, sample_weight, numeric=True)
-        seed = draw_seed(self.random_state)
-        columns = self._learn_scales(blocks, seed, numbers)
-        blocks = blocks.scaled(columns.scale)
-        lifetime, alpha, path = self._choose(blocks, seed)
-        trees = self._grow(blocks, lifetime, seed)
-        levels = Levels.of(trees, np.array([trees.lifetime]))
-        none, offset = np.empty(0), blocks.target_mean
-        blank = FittedModel(trees, levels, none, none, columns, alpha, seed, none)
-        keep = False if is_dense(self.solver, levels.n_features) else self.keep_cells
-        cells = CellBlocks(blocks, trees, levels, Centred(offset), keep=keep)
-        model, sums = fit_cells(blank, cells, self.solver, offset)
-        self._keep_columns(blocks, names)
-        self._one_output = targets.ndim == 1
-        self._set_fitted(model, path)
-        self._sums, self._node = sums, cells.node
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: D102
         self._bars = self._mixture = None
+        self._sums: Sums | None = None
+        self._fit_blocks(MondrianKernelRegressor.fit, X, y, sample_weight, numeric=True)
         return self
 
-    def _choose(self, blocks: Blocks, seed: int) -> Choice:
-        """Choose as the local estimator does, on rows that are fetched."""
-        if not (isinstance(self.lifetime, str) or isinstance(self.alpha, str)):
-            return float(self.lifetime), float(self.alpha), None
+    def _encoding(self, blocks: Blocks, n_dims: int) -> Centred:
+        self._one_output = n_dims == 1
+        return Centred(blocks.target_mean)
+
+    def _choose(self, blocks: Blocks, encode: Centred, seed: int) -> Choice:
         X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
         assert y is not None
         return self._choose_width(X, numbers(y), unless_one(weight), seed)
+
+    def _makes_matrix(self, n_features: int) -> bool:
+        return is_dense(self.solver, n_features)
+
+    def _solved(self, blank: FittedModel, cells: CellBlocks, encode: Centred) -> FittedModel:
+        model, self._sums = fit_cells(blank, cells, self.solver, encode.mean)
+        self._node = cells.node
+        return model
 
     @docs_of(MondrianKernelRegressor.at)
     def at(self, lifetime: float) -> Self:  # noqa: D102
@@ -248,34 +237,30 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
     def _std(self, X: Any) -> FloatArray:
         return super().predict(X, return_std=True)[1]
 
-    @if_learnt
-    @docs_of(MondrianKernelRegressor.predict_interval)
-    def predict_interval(  # noqa: D102
-        self, X: Any, coverage: Any = 0.9, *, clip: bool = True
-    ) -> Any:
-        if not is_collection(X):
-            return super().predict_interval(X, coverage, clip=clip)
-        self._refuse_several("coverage", np.ndim(coverage) > 0)
-        return self._lazily("predict_interval", X, 2, coverage=coverage, clip=clip)
+    predict_interval = if_learnt(
+        lazy(
+            MondrianKernelRegressor.predict_interval,
+            lambda model, coverage=0.9, **_: model._one_at_a_time("coverage", coverage, 2),
+        )
+    )
+    predict_quantiles = if_learnt(
+        lazy(
+            MondrianKernelRegressor.predict_quantiles,
+            lambda model, quantiles=range(3), **_: model._one_at_a_time(
+                "output", 0, np.size(quantiles)
+            ),
+        )
+    )
 
-    @if_learnt
-    @docs_of(MondrianKernelRegressor.predict_quantiles)
-    def predict_quantiles(  # noqa: D102
-        self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, clip: bool = True
-    ) -> Any:
-        if not is_collection(X):
-            return super().predict_quantiles(X, quantiles, clip=clip)
-        self._refuse_several("output", False)
-        n = np.size(quantiles)
-        return self._lazily("predict_quantiles", X, n, quantiles=quantiles, clip=clip)
-
-    def _refuse_several(self, what: str, several: bool) -> None:
-        self._fitted()
+    def _one_at_a_time(self, what: str, asked: Any, n_columns: int) -> int:
+        """Return the number of columns of an answer that is a matrix."""
+        several = np.ndim(asked) > 0
         if several or not self._one_output:
             raise ValueError(
                 f"Of a collection, one {what if several else 'output'} at a time: pass an array, "
                 "or use X.map_partitions."
             )
+        return n_columns
 
     def _error_bars(self) -> ErrorBars:
         """Return the variance from sums; of the rows no errors are known."""

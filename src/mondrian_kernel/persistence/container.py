@@ -13,11 +13,16 @@ All numbers are little-endian::
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
+import os
+import secrets
+import stat
 import struct
 import zlib
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, NoReturn
@@ -26,14 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel.persistence.file_writing import PathLike
 
-FORMAT = 4
+PathLike = str | os.PathLike[str]
+FORMAT = 5
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
-_WHOLE = ("|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8")
-_DTYPES = {"|b1", *_WHOLE, "<f2", "<f4", "<f8"}
+_DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
 _LAST_CHARACTER = 0x10FFFF
 
 
@@ -100,33 +104,24 @@ def _refuse_constant(name: str) -> NoReturn:
 class StoredArray(NamedTuple):
     """What the header says of an array, whose numbers follow each other by column.
 
-    ``dtype``, ``shape`` and ``order`` are those in memory. The file holds ``n_bytes`` bytes: the
-    numbers less ``base``, of the dtype ``packed``, compressed. Text is the numbers of its
-    characters.
+    ``dtype``, ``shape`` and ``order`` are those in memory. The file holds ``n_bytes`` bytes of
+    them, compressed.
     """
 
     dtype: str
     shape: list[int]
     order: str
-    packed: str
-    base: int
     n_bytes: int
 
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return math.prod(self.shape)
-
-    @property
-    def numbers(self) -> np.dtype[Any]:
-        """Dtype of the numbers in memory."""
-        return np.dtype("<u4" if self.dtype.startswith("<U") else self.dtype)
+    def size(self) -> int:
+        """Bytes in memory."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
     @property
     def excess(self) -> int:
         """Bytes in memory beyond those that the bytes in the file allow."""
-        n_bytes = self.n_items * np.dtype(self.dtype).itemsize
-        return max(0, n_bytes - settings.FILE_EXPANSION * self.n_bytes)
+        return max(0, self.size - settings.FILE_EXPANSION * self.n_bytes)
 
     def check(self) -> None:
         """Raise ModelFileError unless there can be such an array."""
@@ -136,12 +131,6 @@ class StoredArray(NamedTuple):
         is_text = dtype.startswith("<U") and dtype.isascii() and 0 < int(dtype[2:]) < 2**28
         if self.order not in ("C", "F") or not (is_text or dtype in _DTYPES):
             raise ModelFileError(f"An array has the unknown dtype {dtype!r} or order.")
-        is_smaller = self.packed in _WHOLE and self.numbers.str in _WHOLE
-        is_smaller = is_smaller and np.dtype(self.packed).kind == "u"
-        is_smaller = is_smaller and np.dtype(self.packed).itemsize < self.numbers.itemsize
-        is_smaller = is_smaller or (self.packed, self.numbers.str, self.base) == ("<f4", "<f8", 0)
-        if not is_smaller and (self.packed, self.base) != (self.numbers.str, 0):
-            raise ModelFileError(f"An array of dtype {dtype} has the numbers {self.packed!r}.")
 
 
 def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
@@ -163,9 +152,7 @@ def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
 def store(values: list[NDArray[Any]]) -> tuple[list[StoredArray], list[bytes]]:
     """Return arrays as the header has them, and their bytes, which threads compress.
 
-    Whole numbers are stored less their minimum, in the smallest type, and numbers that single
-    precision holds in that. Arrays that would be too small for :func:`stored_arrays` are not
-    compressed.
+    Arrays that would be too small for :func:`stored_arrays` are not compressed.
     """
     with ThreadPoolExecutor() as pool:
         found = list(pool.map(_store, values))
@@ -188,22 +175,8 @@ def little_endian(value: NDArray[Any]) -> NDArray[Any]:
 def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[StoredArray, bytes]:
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     # By column: neighbours in a column of leaves or boxes are often equal.
-    flat, base = value.ravel(order="F"), 0
-    if value.dtype.kind == "U":
-        flat = flat.view("<u4")
-    if flat.dtype.kind in "iu" and flat.size:
-        low = flat.min()
-        smallest = np.min_scalar_type(int(flat.max()) - int(low)).newbyteorder("<")
-        if smallest.itemsize < flat.dtype.itemsize:
-            flat, base = (flat - low).astype(smallest), int(low)
-    if flat.dtype == np.float64:
-        with np.errstate(over="ignore"):
-            single = flat.astype("<f4")
-        if np.array_equal(single, flat):
-            flat = single
-    chunk = zlib.compress(flat.data, level)
-    shape = list(value.shape)
-    return StoredArray(value.dtype.str, shape, order, flat.dtype.str, base, len(chunk)), chunk
+    chunk = zlib.compress(value.ravel(order="F").view(np.uint8).data, level)
+    return StoredArray(value.dtype.str, list(value.shape), order, len(chunk)), chunk
 
 
 def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:
@@ -215,28 +188,70 @@ def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:
 
 
 def _restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
-    numbers, packed = stored.numbers, np.dtype(stored.packed)
-    n = stored.n_items * np.dtype(stored.dtype).itemsize // numbers.itemsize
     inflate = zlib.decompressobj()
-    raw = inflate.decompress(chunk, n * packed.itemsize + 1)
-    if len(raw) != n * packed.itemsize or not inflate.eof or inflate.unused_data:
+    raw = inflate.decompress(chunk, stored.size + 1)
+    if len(raw) != stored.size or not inflate.eof or inflate.unused_data:
         raise ModelFileError(f"An array of shape {stored.shape} has other bytes.")
     if stored.dtype == "|b1" and raw.strip(b"\0\1"):
         raise ModelFileError("An array of truth values holds others than 0 and 1.")
-    flat: NDArray[Any] = np.frombuffer(raw, packed, n)
-    if packed.kind == "f" and packed != numbers:
-        flat = flat.astype(numbers)
-    elif packed != numbers:
-        if stored.base + int(flat.max()) > np.iinfo(numbers).max:
-            raise ModelFileError(f"Numbers of an array are too large for its dtype {numbers}.")
-        flat = flat.astype(numbers)
-        flat += numbers.type(stored.base)
-    if numbers.str != stored.dtype:
-        if flat.max(initial=0) > _LAST_CHARACTER:
-            raise ModelFileError("An array of text holds an impossible character.")
-        flat = flat.view(stored.dtype)
-    array = flat.reshape(stored.shape, order="F")
-    native = array.dtype.newbyteorder("=")
-    out = np.empty(stored.shape, native, order="C" if stored.order == "C" else "F")
-    out[...] = array
-    return out
+    is_text = stored.dtype.startswith("<U")
+    if is_text and np.frombuffer(raw, "<u4").max(initial=0) > _LAST_CHARACTER:
+        raise ModelFileError("An array of text holds an impossible character.")
+    array: NDArray[Any] = np.frombuffer(raw, stored.dtype).reshape(stored.shape, order="F")
+    return array.astype(array.dtype.newbyteorder("="), order="C" if stored.order == "C" else "F")
+
+
+def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
+    """Write a file.
+
+    A regular file, or one that is not there yet, is written beside its place and then moved
+    there: on failure nothing has changed. It keeps the permissions, the owner and the group of the
+    file it replaces, as far as the system lets it; if not the group, the group may not read it.
+    What is neither (a device, a pipe) is opened and written to.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. A link is followed.
+    parts : iterable of bytes
+        The contents, in order.
+    """
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with open(path, "wb") as device:
+            device.writelines(parts)
+        return
+    target = os.path.realpath(path)
+    # A name of its own: that of the file may already be as long as the system allows.
+    temporary = os.path.join(os.path.dirname(target), f".mondrian-{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        # Nobody may read the new file who may not read the old one, not even for a moment.
+        descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
+        with open(descriptor, "wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        if old is not None:
+            os.chmod(temporary, _keep_owner(temporary, old))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _keep_owner(file: str, old: os.stat_result) -> int:
+    """Give a file the owner and the group of another; return the permissions it may then have."""
+    mode, new = stat.S_IMODE(old.st_mode), os.stat(file)
+    for owner in (old.st_uid, -1):
+        try:
+            if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+                os.chown(file, owner, old.st_gid)
+            return mode
+        except PermissionError:
+            continue
+    return mode & ~stat.S_IRWXG

@@ -14,7 +14,7 @@ from mondrian_kernel.app.report.classification import classification_content
 from mondrian_kernel.app.report.page import render
 from mondrian_kernel.app.report.regression import regression_content
 from mondrian_kernel.classifier import MondrianKernelClassifier
-from mondrian_kernel.persistence.file_writing import write_file
+from mondrian_kernel.persistence.container import write_file
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 __all__ = ["write_report"]
