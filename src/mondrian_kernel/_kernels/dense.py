@@ -195,3 +195,30 @@ def first_entries(a, b, shifts, out):
         square = b[i] * b[i] if i < b.size else 0.0
         for k in range(shifts.size):
             out[k] = 1.0 / (a[i] + shifts[k] - square * out[k])
+
+
+@kernel
+def fade(Y, step, times, fading, weight, P):
+    """Take from ``P`` (V, k) what new rows lose after k cuts where their features have faded.
+
+    ``Y`` (C, 2k) and ``step`` (2k,) change the weights of cells at ``times`` (k,); ``fading`` is a
+    :class:`mondrian_kernel._trees.trees.Fading`. ``weight`` (n_entries,), that of its cells, runs
+    on with the cuts.
+    """
+    row, cell, ptr, start, level, slope = fading
+    for e in range(row.size):
+        v, c = row[e], cell[e]
+        w = weight[e]
+        piece, end = ptr[e], ptr[e + 1]
+        loss, known = 0.0, -1
+        for j in range(times.size):
+            w += step[2 * j] * Y[c, 2 * j] + step[2 * j + 1] * Y[c, 2 * j + 1]
+            t = times[j]
+            while piece + 1 < end and start[piece + 1] <= t:
+                piece += 1
+            if start[piece] <= t:
+                if slope[piece] > 0.0 or known != piece:
+                    loss = 1.0 - np.exp(level[piece] - slope[piece] * (t - start[piece]))
+                    known = piece
+                P[v, j] -= loss * w
+        weight[e] = w
