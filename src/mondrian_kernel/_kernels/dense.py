@@ -22,19 +22,6 @@ def matches(cells, begin, end, out):
                 out[j, i] = n
 
 
-@kernel
-def matches_with(cells, others, begin, end, out):
-    """Count the trees in which rows share a cell with others: rows ``begin:end`` of ``out``."""
-    n_trees = cells.shape[1]
-    for block in range(0, others.shape[0], 32):
-        for i in range(begin, end):
-            for j in range(block, min(block + 32, others.shape[0])):
-                n = np.int32(0)
-                for m in range(n_trees):
-                    n += np.int32(1) if cells[i, m] == others[j, m] else np.int32(0)
-                out[i, j] = n
-
-
 # The sum may be taken in any order, so that it vectorises; it is the same for the same two rows.
 @kernel(fastmath={"reassoc", "nsz"})
 def values_where_matched(cells, others, values, begin, end, out):
@@ -181,20 +168,6 @@ def next_vectors(KV, b, kept):
             v = KV[i, j] * inverse[j]
             KV[i, j] = v
             kept[j, i] = v
-
-
-@kernel
-def first_entries(a, b, shifts, out):
-    """Set ``out`` to the first entry of ``(T + sI)⁻¹`` for each of ``shifts``.
-
-    It is a continued fraction. T has the diagonal ``a`` (n,), and ``b`` (n - 1,) beside it; no
-    shift may make it indefinite.
-    """
-    out[:] = 0.0
-    for i in range(a.size - 1, -1, -1):
-        square = b[i] * b[i] if i < b.size else 0.0
-        for k in range(shifts.size):
-            out[k] = 1.0 / (a[i] + shifts[k] - square * out[k])
 
 
 @kernel

@@ -364,7 +364,7 @@ class EveryCut:
 
 
 def _running(V: FloatArray) -> FloatArray:
-    """Running sums over cuts, (n, k), of columns (n, 2k) of which each cut has two."""
+    """Add up columns (n, 2k), two for each cut, from cut to cut, (n, k)."""
     sums: FloatArray = np.cumsum(V[:, 0::2] + V[:, 1::2], axis=1)
     return sums
 

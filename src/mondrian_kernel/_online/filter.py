@@ -195,7 +195,8 @@ class Filter(CellLearner):
         shape = keep.size, *batch.Y.shape
         judged = Judged(np.empty(shape), np.empty(shape[:2]))
         code = loss_code(self.loss, self.n_outputs)
-        compiled().learn(*batch, code, self.alpha, keep, *tables, *small, *judged)
+        state = tuple(tables), tuple(small), tuple(judged)
+        compiled().learn(tuple(batch), code, self.alpha, keep, *state)
         return judged
 
     def rescale(self) -> None:
@@ -212,9 +213,9 @@ class Filter(CellLearner):
         out: Scores,
     ) -> None:
         """Write the mean scores of rows; see :meth:`CellLearner.write_scores`."""
-        members = group.rung, group.begin, group.value, weights, shares, self.alpha
+        members = (group.rung, group.begin, group.value), weights, shares, self.alpha
         spread = group.small["b_variance"], group.small["growth"]
-        compiled().mixed_scores(*walk, *members, *group.tables, *spread, *out)
+        compiled().mixed_scores(tuple(walk), *members, tuple(group.tables), spread, tuple(out))
 
     def intercepts(self, small: dict[str, NDArray[Any]]) -> FloatArray:
         """Return the intercepts of learners, less their offset, (J, K)."""

@@ -127,7 +127,7 @@ class Means(CellLearner):
         """Train all learners on rows; see :class:`CellLearner`."""
         scores = np.empty((keep.size, *batch.Y.shape))
         options = self.alpha, self.centre, keep
-        _kernels().learn_means(*batch, *options, *tables, *small, scores)
+        _kernels().learn_means(tuple(batch), *options, tuple(tables), tuple(small), scores)
         return Judged(scores, np.ones(scores.shape[:2]))
 
     def rescale(self) -> None:
@@ -145,8 +145,9 @@ class Means(CellLearner):
         out: Scores,
     ) -> None:
         """Write the mean scores of rows; see :meth:`CellLearner.write_scores`."""
-        members = group.rung, group.begin, group.value, weights, self.alpha, self.centre
-        _kernels().mixed_means(*walk, *members, *group.tables, *group.small.values(), out.mean)
+        members, options = (group.rung, group.begin, group.value), (self.alpha, self.centre)
+        known = tuple(group.tables), tuple(group.small.values())
+        _kernels().mixed_means(tuple(walk), members, weights, *options, *known, out.mean)
         out.variance[:] = 1.0
 
     @property

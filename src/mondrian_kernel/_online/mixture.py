@@ -94,25 +94,16 @@ class Mixture:
         gram, moment, error = self.gram.copy(), self.moment.copy(), self.error.copy()
         recent, mixed, n_batches = self.recent.copy(), np.empty(Y.shape), self.n_batches + 1
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
+        kind = loss_code(loss, Y.shape[1]), smoothness(loss, Y.shape[1])
         compiled().judge(
             judged.scores,
-            base,
-            _level(base, loss),
-            Y,
-            weight,
-            loss_code(loss, Y.shape[1]),
-            smoothness(loss, Y.shape[1]),
-            self.weights,
-            _ROWS[: len(recent)],
+            (base, _level(base, loss), Y, weight),
+            kind,
+            (self.weights, _ROWS[: len(recent)]),
             self.n_rows,
             n_batches,
-            gram,
-            moment,
-            error,
-            recent,
-            mixed,
-            weights,
-            shares,
+            (gram, moment, error, recent),
+            (mixed, weights, shares),
         )
         n_rows = self.n_rows + Y.shape[0]
         return Mixture(gram, moment, error, recent, n_rows, n_batches, weights, shares), mixed

@@ -267,12 +267,12 @@ class _Pieces(NamedTuple):
 class CutSequence:
     """Cuts in time order on cells with lasting numbers.
 
-    At time 0 tree m is the cell m. Cut j, at ``times[j]`` in ``tree[j]``, takes rows from the
-    cell ``splits[j]`` and makes of them the new cell M + j. A cell that is split keeps its number and the larger part
-    of its rows, so that few rows change cell. ``cell`` (n_nodes,) is the cell that each node is
-    while it lives, ``cells`` (N, M) the final cell of each row in each tree. Final cells have
-    numbers from left to right, ``place``. The cell that cut j splits is then made of the final
-    cells from ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``.
+    At time 0 tree m is the cell m. Cut j, at ``times[j]`` in ``tree[j]``, takes rows from the cell
+    ``splits[j]`` and makes of them the new cell M + j. A cell that is split keeps its number and
+    the larger part of its rows. ``cell`` (n_nodes,) is the cell that each node is while it lives,
+    ``cells`` (N, M) the final cell of each row in each tree. Final cells stand side by side at
+    ``place``, from left to right. The cell that cut j splits is then made of the places from
+    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``.
     """
 
     trees: Trees
