@@ -77,7 +77,6 @@ NYSTROEM_NUMBERS = 40_000_000  # numbers of the preconditioner at most, 320 MB
 KRYLOV_STEPS = 1000  # most steps; a warning says where they were too few
 KRYLOV_BLOCK = 32  # vectors of the basis that are added to the solutions at once
 SINGLE_PRECISION_TOL = 1e-5  # tolerance from which on the basis is kept in single precision
-LOG_PIECE = 1.2  # length in ln s of a piece of the integral; eight nodes leave only rounding
 PROBE_EXACT_ROWS = 500  # up to so many rows diagonals are exact, from dense factors
 PROBE_NUMBERS = 8000  # random vectors times rows; between the two bounds below
 PROBES_LEAST, PROBES_MOST = 2, 16

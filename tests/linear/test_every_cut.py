@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mondrian_kernel._linear import every_cut as module
 from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import CutSequence, cut_sequence
@@ -177,7 +176,7 @@ def test_an_interrupt_before_the_first_block_leaves_the_state_before_any_cut(mon
     def interrupt(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(EveryCut, "begin", interrupt)
+    monkeypatch.setattr(EveryCut, "_refresh", interrupt)
     sequence, y, _ = problem(PRIMAL, 0)
     result = run(sequence, y, 0.01)
     assert result.done == 0
@@ -189,15 +188,15 @@ def test_an_interrupt_before_the_first_block_leaves_the_state_before_any_cut(mon
 def test_a_block_that_drifts_is_repeated_with_fewer_cuts(shape, monkeypatch):
     sequence, y, _ = problem(shape, 0)
     whole = run(sequence, y, 0.01)
-    exact = module.cut_block
+    exact = EveryCut._low_rank
 
-    def spoilt(factor, k, coef, residual):
-        block = exact(factor, k, coef, residual)
-        if k > 3:
+    def spoilt(self):
+        block = exact(self)
+        if block.step.size > 6:
             block.step[-1] *= 1 + 1e-3
         return block
 
-    monkeypatch.setattr(module, "cut_block", spoilt)
+    monkeypatch.setattr(EveryCut, "_low_rank", spoilt)
     result = run(sequence, y, 0.01, block=8)
     assert result.n_repeats >= sequence.splits.size // 8
     np.testing.assert_allclose(result.loo_error, whole.loo_error, rtol=RTOL)

@@ -63,13 +63,13 @@ FAULTS = {
         "tests/online/test_stream.py::test_counts_of_a_refined_leaf_are_shares_of_its_box",
     ),
     "box: 95 % of the time to a new cut": Fault(
-        "partition/box_tree.py",
+        "_trees/boxes.py",
         "new_time = birth + clocks[",
         "new_time = birth + 0.95 * clocks[",
         "tests/partition/test_extension_law.py",
     ),
     "box: new cuts in the lower 95 % of the gaps": Fault(
-        "partition/box_tree.py",
+        "_trees/boxes.py",
         "offset = rng.random(lower.size) * (below",
         "offset = 0.95 * rng.random(lower.size) * (below",
         "tests/partition/test_extension_law.py",

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, scalar_dtypes
 
-from mondrian_kernel.partition import MondrianPartition, box_tree
+from mondrian_kernel._trees import boxes as box_trees
+from mondrian_kernel.partition import MondrianPartition
 
 COLUMNS = ("parent", "left", "right", "dim", "loc", "time", "lower", "upper")
 
@@ -301,7 +302,7 @@ def test_memory_of_a_partition_is_what_the_limit_counts(partition):
     allowed = int(str(refusal.value).split("more than the ")[1].split()[0].replace(",", ""))
     node_bytes = n_bytes / partition.dim.size
     assert allowed * 2 * node_bytes == pytest.approx(
-        box_tree.settings.PARTITION_MAX_BYTES, rel=1e-3
+        box_trees.settings.PARTITION_MAX_BYTES, rel=1e-3
     )
 
 
@@ -341,7 +342,7 @@ def boxes(draw, elements):
 @settings(deadline=None, max_examples=200)
 @given(st.lists(ANY_FLOAT, max_size=3), st.lists(ANY_FLOAT, max_size=3), ANY_FLOAT, SEED)
 def test_any_numbers_give_a_partition_or_a_value_error(lower, upper, lifetime, seed):
-    with mock.patch.object(box_tree.settings, "PARTITION_MAX_BYTES", 2**20), suppress(ValueError):
+    with mock.patch.object(box_trees.settings, "PARTITION_MAX_BYTES", 2**20), suppress(ValueError):
         assert_valid(MondrianPartition.sample(lower, upper, lifetime, random_state=seed))
 
 
@@ -349,7 +350,7 @@ def test_any_numbers_give_a_partition_or_a_value_error(lower, upper, lifetime, s
 @given(ANY_ARRAY, ANY_ARRAY)
 def test_any_arrays_give_a_partition_or_a_value_error(a, b):
     square = MondrianPartition.sample([-2, -2], [2, 2], 0.5, random_state=0)
-    with mock.patch.object(box_tree.settings, "PARTITION_MAX_BYTES", 2**20):
+    with mock.patch.object(box_trees.settings, "PARTITION_MAX_BYTES", 2**20):
         for use in (
             partial(MondrianPartition.sample, lifetime=0.5),
             square.restrict,

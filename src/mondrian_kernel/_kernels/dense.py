@@ -22,19 +22,6 @@ def matches(cells, begin, end, out):
                 out[j, i] = n
 
 
-@kernel
-def matches_with(cells, others, begin, end, out):
-    """Count the trees in which rows share a cell with others: rows ``begin:end`` of ``out``."""
-    n_trees = cells.shape[1]
-    for block in range(0, others.shape[0], 32):
-        for i in range(begin, end):
-            for j in range(block, min(block + 32, others.shape[0])):
-                n = np.int32(0)
-                for m in range(n_trees):
-                    n += np.int32(1) if cells[i, m] == others[j, m] else np.int32(0)
-                out[i, j] = n
-
-
 # The sum may be taken in any order, so that it vectorises; it is the same for the same two rows.
 @kernel(fastmath={"reassoc", "nsz"})
 def values_where_matched(cells, others, values, begin, end, out):
@@ -184,14 +171,27 @@ def next_vectors(KV, b, kept):
 
 
 @kernel
-def first_entries(a, b, shifts, out):
-    """Set ``out`` to the first entry of ``(T + sI)⁻¹`` for each of ``shifts``.
+def fade(Y, step, times, fading, weight, P):
+    """Take from ``P`` (V, k) what new rows lose after k cuts where their features have faded.
 
-    It is a continued fraction. T has the diagonal ``a`` (n,), and ``b`` (n - 1,) beside it; no
-    shift may make it indefinite.
+    ``Y`` (C, 2k) and ``step`` (2k,) change the weights of cells at ``times`` (k,); ``fading`` is a
+    :class:`mondrian_kernel._trees.trees.Fading`. ``weight`` (n_entries,), that of its cells, runs
+    on with the cuts.
     """
-    out[:] = 0.0
-    for i in range(a.size - 1, -1, -1):
-        square = b[i] * b[i] if i < b.size else 0.0
-        for k in range(shifts.size):
-            out[k] = 1.0 / (a[i] + shifts[k] - square * out[k])
+    row, cell, ptr, start, level, slope = fading
+    for e in range(row.size):
+        v, c = row[e], cell[e]
+        w = weight[e]
+        piece, end = ptr[e], ptr[e + 1]
+        loss, known = 0.0, -1
+        for j in range(times.size):
+            w += step[2 * j] * Y[c, 2 * j] + step[2 * j + 1] * Y[c, 2 * j + 1]
+            t = times[j]
+            while piece + 1 < end and start[piece + 1] <= t:
+                piece += 1
+            if start[piece] <= t:
+                if slope[piece] > 0.0 or known != piece:
+                    loss = 1.0 - np.exp(level[piece] - slope[piece] * (t - start[piece]))
+                    known = piece
+                P[v, j] -= loss * w
+        weight[e] = w

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from threadpoolctl import threadpool_limits
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.operator import Operator, add_symmetric
+from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._typing import FloatArray
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -93,33 +93,15 @@ def loo_error(
     return error
 
 
-class RowCount(Protocol):
-    """How many rows there are: N, the sum of their weights, and whether the mean is left out."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows N."""
-
-    @property
-    def total_weight(self) -> float:
-        """Sum of the sample weights."""
-
-    @property
-    def centre(self) -> bool:
-        """Whether there is an intercept."""
-
-
 def evidences(
-    quadratic: FloatArray,
-    log_det: FloatArray,
-    alphas: FloatArray,
-    rows: RowCount,
+    quadratic: FloatArray, log_det: FloatArray, alphas: FloatArray, rows: Any
 ) -> tuple[FloatArray, FloatArray]:
     """Log marginal likelihoods (A,) from ``yᵀGy`` (T, A) and ``ln det(K + αI)`` (A,).
 
-    First with the signal variance at its best, then with variance 1. A row of weight s stands for s
-    rows. With an intercept the likelihood is the restricted one: the direction of the mean is left
-    out (a flat prior on the intercept).
+    First with the signal variance at its best, then with variance 1. Of the ``rows`` it needs
+    ``n_rows``, ``total_weight`` and ``centre``; a row of weight s stands for s rows. With an
+    intercept the likelihood is the restricted one: the direction of the mean is left out (a flat
+    prior on the intercept).
     """
     n = rows.total_weight - rows.centre
     log_det = log_det + (n - rows.n_rows) * np.log(alphas)
@@ -163,14 +145,10 @@ class Factor:
     ``primal`` tells whether it is the former. ``L`` is the lower factor.
     """
 
-    def __init__(self, operator: Operator, alpha: float) -> None:
+    def __init__(self, operator: Operator, alpha: float, gram: FloatArray | None = None) -> None:
         self._operator, self._alpha = operator, alpha
-        self.primal = bool(operator.n_cells[-1] < operator.n_rows)
-        if self.primal:
-            Phi = operator.dense_features()
-            A = Phi.T @ Phi
-        else:
-            A = operator.kernel_matrix()
+        self.primal = _is_primal(operator)
+        A = _smaller_gram(operator) if gram is None else gram.copy()
         A.flat[:: A.shape[0] + 1] += alpha
         self.L = lower_factor(A, alpha)
 
@@ -203,6 +181,19 @@ class Factor:
         return squares
 
 
+def _is_primal(operator: Operator) -> bool:
+    return bool(operator.n_cells[-1] < operator.n_rows)
+
+
+def _smaller_gram(operator: Operator) -> FloatArray:
+    """Return ΦᵀΦ or K, whichever is smaller."""
+    if not _is_primal(operator):
+        return operator.kernel_matrix()
+    Phi = operator.dense_features()
+    A: FloatArray = Phi.T @ Phi
+    return A
+
+
 def dense_cost(n_rows: int, n_cells: int) -> float:
     """Floating-point operations of a level and its scores, roughly."""
     return min(25.0 * n_rows**3, 25.0 * n_cells**3 + 4.0 * n_rows * n_cells**2)
@@ -217,9 +208,7 @@ def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
     few = np.flatnonzero(operator.n_cells < operator.n_rows)
     if few.size:
         fine = operator.up_to(int(few[-1]))
-        Phi = fine.dense_features()
-        A = Phi.T @ Phi
-        del Phi
+        A = _smaller_gram(fine)
     for level in range(operator.n_levels):
         if level not in few:
             values, U = _eigh(operator.level(level).kernel_matrix())
@@ -234,9 +223,13 @@ def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
         yield values, fine.centred(U)
 
 
+def _few_threads(size: int) -> Any:
+    """Let a small matrix have one thread: more would only wait for each other."""
+    return threadpool_limits(1 if size <= settings.ONE_THREAD_SIZE else None, user_api="blas")
+
+
 def _eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigendecomposition, in one thread while more would only wait for each other."""
-    with threadpool_limits(1 if A.shape[0] <= settings.ONE_THREAD_SIZE else None, user_api="blas"):
+    with _few_threads(A.shape[0]):
         try:
             values, V = linalg.eigh(A, driver="evd")
         except linalg.LinAlgError:  # the fastest driver, which may fail
@@ -253,8 +246,7 @@ def dense_scores(
     a Cholesky factor each.
     """
     if alphas.size <= settings.FEW_ALPHAS and operator.n_rows <= operator.n_cells[0]:
-        levels = map(operator.level, range(operator.n_levels))
-        solved = (by_cholesky(level, Y, alphas) for level in levels)
+        solved = (by_cholesky(operator.level(k), Y, alphas) for k in range(operator.n_levels))
     else:
         solved = (_by_spectrum(values, U, Y, alphas) for values, U in spectra(operator))
     return [(exact_scores(operator, Y, *parts, alphas), parts[0]) for parts in solved]
@@ -275,20 +267,11 @@ def _by_spectrum(values: FloatArray, U: FloatArray, Y: FloatArray, alphas: Float
 
 
 def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved:
-    """Solve for one alpha after the other, from K."""
-    dual = np.empty((*Y.shape, alphas.size))
-    diagonal, log_det = np.empty((Y.shape[0], alphas.size)), np.empty(alphas.size)
-    K = operator.kernel_matrix()
-    # The direction of the mean is known: making it heavy keeps it out of the rounding errors.
-    u, heavy = operator.mean_direction, operator.total_weight if operator.centre else 0.0
-    add_symmetric(K, u, 0.5 * heavy * u)
-    with threadpool_limits(1 if K.shape[0] <= settings.ONE_THREAD_SIZE else None, user_api="blas"):
-        for k, alpha in enumerate(alphas):
-            L = K.copy(order="F")
-            L.flat[:: L.shape[0] + 1] += alpha
-            L = lower_factor(L, alpha)
-            log_det[k] = 2.0 * np.log(np.diag(L)).sum() - np.log1p(heavy / alpha)
-            dual[:, :, k] = linalg.cho_solve((L, True), Y, check_finite=False)
-            inverse, _ = linalg.lapack.dpotri(L, lower=1, overwrite_c=1)
-            diagonal[:, k] = np.diag(inverse) + u**2 * (1.0 / alpha - 1.0 / (alpha + heavy))
-    return dual, diagonal, log_det
+    """Solve for one alpha after the other."""
+    gram, parts = _smaller_gram(operator), []
+    with _few_threads(gram.shape[0]):
+        for alpha in alphas.tolist():
+            factor = Factor(operator, alpha, gram)
+            parts.append((factor.solve(Y), factor.inverse_diagonal(), factor.log_det()))
+    dual, diagonal, log_det = zip(*parts, strict=True)
+    return np.stack(dual, axis=2), np.stack(diagonal, axis=1), np.array(log_det)

@@ -1,7 +1,7 @@
 """Ridge regression after every cut of nested partitions, exactly.
 
-A block of cuts is one low-rank update of a factor. Errors and evidence are known after each cut;
-drift is checked at the end of each block.
+A block of cuts is one low-rank update of a Cholesky factor. Errors and evidence are known after
+each cut; drift is checked at the end of each block.
 """
 
 from __future__ import annotations
@@ -11,34 +11,31 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import cho_solve, solve_triangular
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.cholesky import evidences
-from mondrian_kernel._linear.cut_factor import CutBlock, Dual, Nested, Primal, cut_block
+from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.operator import CellOperator, gather_cells, scatter_cells
-from mondrian_kernel._trees.trees import CutSequence, Decay
+from mondrian_kernel._trees.levels import cell_features
+from mondrian_kernel._trees.trees import CutSequence, Fading
 from mondrian_kernel._typing import FloatArray, IntArray
 
 Callback = Callable[[int, int, dict[str, float]], object]
 
 
-class Fading(NamedTuple):
-    """Features of rows to predict that fade: row, cell, and pieces ``ptr[e]`` to ``ptr[e + 1]``."""
+class LowRank(NamedTuple):
+    """What k cuts change: for each of 2k columns the cells ``Y`` (C, 2k), pivot ``d``, ``step``.
 
-    row: IntArray
-    cell: IntArray
-    ptr: NDArray[np.int64]
-    start: FloatArray
-    level: FloatArray
-    slope: FloatArray
+    ``R`` (N, 2k) is Φ Y of the fitted rows, if it is known more exactly than by the product.
+    ``coef`` (C,) are the weights before the cuts, on the cells after them.
+    """
 
-    @classmethod
-    def of(cls, decay: Decay, cells: IntArray) -> Fading:
-        """Group the pieces of rows in ``cells`` (V, M) by row and tree."""
-        key = decay.row.astype(np.int64) * cells.shape[1] + decay.tree
-        first = np.flatnonzero(np.diff(key, prepend=-1))
-        row, tree = decay.row[first], decay.tree[first]
-        return cls(row, cells[row, tree], np.append(first, key.size), *decay[2:])
+    Y: FloatArray
+    R: FloatArray | None
+    d: FloatArray
+    step: FloatArray
+    coef: FloatArray
 
 
 class EveryCut:
@@ -46,7 +43,7 @@ class EveryCut:
 
     Φ has a column for each cell of M partitions of the rows, :math:`1/\sqrt M` on the rows in the
     cell. At first each partition is one cell; a cut splits one cell in two. A block of cuts is one
-    low-rank update of a Cholesky factor of size min(C, N), see :func:`cut_block`; the next block
+    low-rank update, see :meth:`_low_rank`, of a Cholesky factor of size min(C, N); the next block
     has a fresh one. O(C²) or O(N²) a cut.
 
     At the end of a block the error of the residuals, relative to ‖y‖, is bounded by the residual of
@@ -84,7 +81,7 @@ class EveryCut:
         *,
         tolerance: float = 1e-8,
     ) -> None:
-        self.cells, self.splits, self.times = sequence.cells, sequence.splits, sequence.times
+        self.sequence, self.cells, self.splits = sequence, sequence.cells, sequence.splits
         n, m = self.cells.shape
         self.n_rows, self.total_weight, self.centre = n, float(n), False
         self.y, self.alpha, self.tolerance, self.m, self.done = y, alpha, tolerance, m, 0
@@ -100,13 +97,15 @@ class EveryCut:
         self.train_error[0], self.loo_error[0] = r @ r / n, np.mean((r / self.slack) ** 2)
         self.weight_norm2[0] = (y - r) @ r / alpha
         self.log_det[0] = n * np.log(alpha) + np.log1p(n / alpha)
+        # On the cells after the last cut, of which all earlier ones are unions.
+        self.rows = CellOperator(self.cells, m + self.splits.size, centre=False)
         if held_out is not None:
-            cells, decay = sequence.new_rows(held_out[0])
+            cells, fading = sequence.new_rows(held_out[0])
             new = CellOperator(cells, m + self.splits.size, centre=False)
-            self._new = new, held_out[1], Fading.of(decay, cells)
+            self._new = new, held_out[1], fading
             self.held_out_error[0] = np.mean((held_out[1] - mean) ** 2)
         self.solver: list[str] = []
-        self.n_repeats, self.max_drift, self.fresh_drift = 0, 0.0, 0.0
+        self.n_repeats, self.max_drift = 0, 0.0
 
     @property
     def n_cells(self) -> NDArray[np.int64]:
@@ -145,108 +144,209 @@ class EveryCut:
         """
         total, complete = self.splits.size, True
         try:
-            self.begin()
             while self.done < total:
-                self.advance(block)
+                size = min(self.y.size, self.m + self.done) // settings.CELLS_PER_CUT
+                k = block or min(max(size, settings.CUT_BLOCK_LEAST), settings.CUT_BLOCK_MOST)
+                k = min(k, total - self.done)
+                while not self._try(k):
+                    self.n_repeats += 1
+                    k = (k + 1) // 2
                 if callback is not None:
-                    callback(self.done, total, self.info())
+                    callback(self.done, total, self._info())
         except KeyboardInterrupt:
             complete = False
         for name in ("train_error", "loo_error", "held_out_error", "log_det", "weight_norm2"):
             setattr(self, name, getattr(self, name)[: self.done + 1])
         return complete
 
-    def begin(self) -> None:
-        """Sort the rows and set up the primal."""
-        self.nested = Nested.of(self.cells, self.splits)
-        # On the cells after the last cut, of which all earlier ones are unions.
-        self.rows = CellOperator(self.cells, self.nested.n_cells, centre=False)
-        self.factor: Primal | Dual = Primal(self.nested, self.alpha)
+    def _info(self) -> dict[str, float]:
+        errors = {
+            "train_error": self.train_error,
+            "loo_error": self.loo_error,
+            "validation_error": self.held_out_error,
+        }
+        now = {name: float(curve[self.done]) for name, curve in errors.items()}
+        return {"n_cells": self.m + self.done, **now, "max_drift": self.max_drift}
 
-    def advance(self, block: int | None) -> None:
-        """Do the next block of cuts."""
-        n, n_cells = self.cells.shape[0], self.m + self.done
-        if n_cells > n and isinstance(self.factor, Primal):
-            self.factor = Dual(self.nested, self.alpha, self.done)
-        self.factor.factor()
-        self._refresh()
-        size = min(n, n_cells) // settings.CELLS_PER_CUT
-        k = block or min(max(size, settings.CUT_BLOCK_LEAST), settings.CUT_BLOCK_MOST)
-        k = min(k, self.splits.size - self.done)
-        while not self._try(k):
-            self.n_repeats += 1
-            k = (k + 1) // 2
-        self.factor.advance(k)
-        self.solver.append("primal" if isinstance(self.factor, Primal) else "dual")
-
-    def _refresh(self) -> None:
-        """Take weights, residuals and log-determinant from the factor; check the leverages."""
-        n, stage = self.y.size, self.nested.stage(self.done)
-        self.log_det[self.done] = self.factor.log_det()
-        self.coef, residual = self.factor.fit(self.y)
-        if residual is None:
-            residual = self._residual(self.coef, stage)
-        self.fresh_drift = self._drift(self.coef, residual, stage)
-        jump = np.linalg.norm(residual - self.residual) / (np.linalg.norm(self.y) or 1.0)
-        self.residual = residual
-        sample = slice(len(self.solver) % n, None, max(n // settings.LEVERAGE_SAMPLE, 1))
-        drift = float(np.abs(self.slack[sample] / self.factor.slack(sample) - 1.0).max())
-        if drift > self.tolerance:
-            self.n_repeats += 1
-            for begin in range(0, n, 512):
-                self.slack[begin : begin + 512] = self.factor.slack(slice(begin, begin + 512))
-        self.max_drift = max(self.max_drift, float(jump), drift)
-
-    def _residual(self, coef: FloatArray, stage: IntArray) -> FloatArray:
-        residual: FloatArray = self.y - gather_cells(stage[self.cells], coef[:, None])[:, 0]
-        return residual
+    def _stage(self, cuts: int) -> IntArray:
+        """Map each final cell to the cell it lies in after that many cuts."""
+        n_cells, stage = self.m + cuts, np.arange(self.m + self.splits.size, dtype=np.int32)
+        late = np.arange(n_cells, stage.size)
+        while late.size:
+            stage[late] = self.splits[stage[late] - self.m]
+            late = late[stage[late] >= n_cells]
+        return stage
 
     def _try(self, k: int) -> bool:
         """Do k cuts and keep them, unless they have drifted and can be fewer."""
-        low_rank = cut_block(self.factor, k, self.coef, self.residual)
+        self._factor(k)
+        allowed = max(self.tolerance, settings.FRESH_DRIFT * self._refresh())
+        low_rank = self._low_rank()
         residual, slack = self.residual.copy(), self.slack.copy()
         sums, held_out = self._sweep(low_rank, residual, slack)
-        coef = low_rank.last_coef
-        drift = self._drift(coef, residual, self.nested.stage(self.done + k))
-        if not drift <= max(self.tolerance, settings.FRESH_DRIFT * self.fresh_drift) and k > 1:
+        coef: FloatArray = low_rank.coef + low_rank.Y @ low_rank.step
+        drift = self._drift(coef, residual, self._then)
+        if not drift <= allowed and k > 1:
             return False
         n, at = self.y.size, slice(self.done + 1, self.done + k + 1)
-        self.train_error[at], self.loo_error[at] = sums[:, 0] / n, sums[:, 1] / n
-        self.weight_norm2[at], self.held_out_error[at] = sums[:, 2] / self.alpha, held_out
+        self.train_error[at], self.loo_error[at] = sums[0] / n, sums[1] / n
+        self.weight_norm2[at], self.held_out_error[at] = sums[2] / self.alpha, held_out
         steps = np.log(-low_rank.d[0::2]) + np.log(low_rank.d[1::2])
         self.log_det[at] = self.log_det[self.done] + np.cumsum(steps)
         self.max_drift = max(self.max_drift, drift)
         self.coef, self.residual, self.slack, self.done = coef, residual, slack, self.done + k
+        self.solver.append("primal" if self._primal else "dual")
         return True
 
+    def _factor(self, k: int) -> None:
+        """Factor A = ΦᵀΦ + αI, or ΦΦᵀ + αI if it is smaller, and note F = [φ_c φ_b] of k cuts.
+
+        F = Φ' E for the features Φ' after the cuts. With S the cells after the cuts in those
+        before, Φ = Φ' Sᵀ: all products of Φ and F follow from Φ'ᵀΦ'.
+        """
+        self._now, self._then = self._stage(self.done), self._stage(self.done + k)
+        size, cuts = self.m + self.done, slice(self.done, self.done + k)
+        place = self.sequence.place[: size + k, None]
+        first, last = self.sequence.first[cuts].ravel(), self.sequence.last[cuts].ravel()
+        self._E = sparse.csr_array((first <= place) & (place < last), dtype=float)
+        self._primal = size <= self.y.size
+        if self._primal:
+            Phi = cell_features(self._then[self.cells], None, size + k)
+            fine, up = (Phi.T @ Phi).toarray(), self._now[: size + k]
+            S = sparse.csr_array((np.ones(up.size), (up, np.arange(up.size))))
+            fine_E = (self._E.T @ fine).T
+            self._FF, self._PhiF = self._E.T @ fine_E, S @ fine_E
+            A = S @ (S @ fine).T
+        else:
+            at = self.sequence.place[self.cells[:, np.repeat(self.sequence.tree[cuts], 2)]]
+            self._F = np.where((first <= at) & (at < last), self.m**-0.5, 0.0)
+            A = CellOperator(self._now[self.cells], size, centre=False).kernel_matrix()
+        A.flat[:: A.shape[0] + 1] += self.alpha
+        self._L = lower_factor(A.T, self.alpha)
+
+    def _refresh(self) -> float:
+        """Take weights, residuals and log-determinant from the factor; return their drift.
+
+        Leverages are checked too.
+        """
+        n, size, cells = self.y.size, self._L.shape[0], self._now[self.cells]
+        rest = (n - size) * np.log(self.alpha)
+        self.log_det[self.done] = 2.0 * np.log(self._L.diagonal()).sum() + rest
+        if self._primal:
+            self.coef = cho_solve(
+                (self._L, True), scatter_cells(cells, self.y[:, None], size)[:, 0]
+            )
+            residual = self._residual(self.coef, self._now)
+        else:
+            dual = cho_solve((self._L, True), self.y)
+            self.coef = scatter_cells(cells, dual[:, None], self.m + self.done)[:, 0]
+            residual = self.alpha * dual
+        jump = np.linalg.norm(residual - self.residual) / (np.linalg.norm(self.y) or 1.0)
+        self.residual = residual
+        sample = slice(len(self.solver) % n, None, max(n // settings.LEVERAGE_SAMPLE, 1))
+        drift = float(np.abs(self.slack[sample] / self._slack(sample) - 1.0).max())
+        if drift > self.tolerance:
+            self.n_repeats += 1
+            for begin in range(0, n, 512):
+                self.slack[begin : begin + 512] = self._slack(slice(begin, begin + 512))
+        self.max_drift = max(self.max_drift, float(jump), drift)
+        return self._drift(self.coef, residual, self._now)
+
+    def _slack(self, rows: slice) -> FloatArray:
+        """Leverages of some rows, taken from 1: 1 - h = α G_ii."""
+        if self._primal:
+            V = cell_features(self._now[self.cells[rows]], None, self._L.shape[0]).toarray().T
+        else:
+            V = np.eye(self.y.size)[:, rows]
+        Z = solve_triangular(self._L, V, lower=True, check_finite=False)
+        squares: FloatArray = np.einsum("ci,ci->i", Z, Z)
+        return 1.0 - squares if self._primal else self.alpha * squares
+
+    def _low_rank(self) -> LowRank:
+        r"""Prepare the next k cuts from weights and residuals before them.
+
+        Cut j parts b off the cell c. With F = [φ_c φ_b] it changes the kernel matrix by
+
+        .. math::
+            K_j - K_{j-1} = F D F^\top, \quad D = \begin{pmatrix} 0 & -1 \\ -1 & 2 \end{pmatrix}.
+
+        Stack the F of k cuts and let :math:`G = (K_0 + \alpha I)^{-1}`. By Woodbury's formula all k
+        states follow from
+        :math:`H = \mathrm{diag}(D^{-1}) + F^\top G F = L\,\mathrm{diag}(d)\,L^\top`, for leading
+        blocks of H have leading blocks of L and d. Each cut has one pivot :math:`d \le -1` and one
+        :math:`d > 0`, so that no pivoting is needed. With :math:`\beta = L^{-1} F^\top G y`, column
+        q of :math:`R = \alpha G F L^{-\top}` takes :math:`\beta_q R_q / d_q` from the residuals αGy
+        and :math:`R_q^2 / (\alpha d_q)` from αG_ii = 1 - h_i, and adds ln|d_q| to the
+        log-determinant. R = Φ Y is a function of cells too, and holds for new rows as well.
+        """
+        E, n_cells = self._E, self._E.shape[0]
+        n_now, R = self.m + self.done, None
+        if self._primal:
+            U = cho_solve((self._L, True), self._PhiF, check_finite=False)  # ΦᵀGF
+            H = (self._FF - self._PhiF.T @ U) / self.alpha
+        else:
+            X = cho_solve((self._L, True), self._F, check_finite=False)
+            U, H = scatter_cells(self._now[self.cells], X, n_now), self._F.T @ X
+        i = np.arange(0, H.shape[0], 2)
+        H[i, i] -= 2.0
+        H[i, i + 1] -= 1.0
+        H[i + 1, i] -= 1.0
+        d = _ldl(H)
+        sums = scatter_cells(self._then[self.cells], self.residual[:, None], n_cells)
+        beta = solve_triangular(H, E.T @ sums[:, 0], lower=True, unit_diagonal=True) / self.alpha
+
+        def eliminate(V: FloatArray) -> FloatArray:
+            VL: FloatArray = solve_triangular(
+                H, V.T, lower=True, unit_diagonal=True, overwrite_b=True, check_finite=False
+            ).T
+            return VL
+
+        if not self._primal:
+            R = eliminate(self.alpha * X)
+        up = self._now[:n_cells]
+        return LowRank(eliminate(E - U[up]), R, d, beta / d, self.coef[up])
+
     def _sweep(
-        self, low_rank: CutBlock, residual: FloatArray, slack: FloatArray
+        self, low_rank: LowRank, residual: FloatArray, slack: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Carry rows through the cuts of a block; residual and slack are changed in place."""
-        from mondrian_kernel._kernels.every_cut import fade, sweep_new, sweep_rows
+        """Carry rows through the cuts of a block; residual and slack are changed in place.
+
+        Returns Σ r², Σ (r / slack)² and Σ (y - r) r after each cut, and the error of new rows.
+        """
+        from mondrian_kernel._kernels.dense import fade
 
         k = low_rank.step.size // 2
-        stage = self.nested.stage(self.done + k)
-        sums, held_out = np.empty((k, 3)), np.full(k, np.nan)
+        sums, held_out = np.empty((3, k)), np.full(k, np.nan)
         bend = 1.0 / (self.alpha * low_rank.d)
         if self._new is not None:
             new, y_new, fading = self._new
-            level = gather_cells(stage[new.cells], low_rank.coef[:, None])[:, 0]
-            fading = fading._replace(cell=stage[fading.cell])
+            level = gather_cells(self._then[new.cells], low_rank.coef[:, None])
+            fading = fading._replace(cell=self._then[fading.cell])
             weight = low_rank.coef[fading.cell] * self.m**-0.5
         for begin in range(0, k, settings.SWEEP_CUTS):
-            end = min(begin + settings.SWEEP_CUTS, k)
-            columns = slice(2 * begin, 2 * end)
+            at = slice(begin, min(begin + settings.SWEEP_CUTS, k))
+            columns = slice(2 * at.start, 2 * at.stop)
             Y, step = np.ascontiguousarray(low_rank.Y[:, columns]), low_rank.step[columns]
-            R = self.rows.gather(Y[stage]) if low_rank.R is None else low_rank.R[:, columns]
-            sweep_rows(R, self.y, step, bend[columns], residual, slack, sums[begin:end])
+            fine = Y[self._then]
+            R = self.rows.gather(fine) if low_rank.R is None else low_rank.R[:, columns]
+            r = residual[:, None] - _running(R * step)
+            t = slack[:, None] - _running(R * R * bend[columns])
+            residual[:], slack[:] = r[:, -1], t[:, -1]
+            e = r / t
+            for row, (a, b) in enumerate([(r, r), (e, e), (self.y[:, None] - r, r)]):
+                sums[row, at] = np.einsum("nj,nj->j", a, b)
             if self._new is not None:
-                P = np.empty((level.size, end - begin))
-                sweep_new(new.gather(Y[stage]), step, level, P)
-                times = self.times[self.done + begin : self.done + end]
-                fade(Y * self.m**-0.5, step, times, fading, weight, P)
-                held_out[begin:end] = np.mean((P - y_new[:, None]) ** 2, axis=0)
+                P = level + _running(new.gather(fine) * step)
+                level = P[:, -1:].copy()
+                fade(
+                    Y * self.m**-0.5, step, self.sequence.times[self.done :][at], fading, weight, P
+                )
+                held_out[at] = np.mean((P - y_new[:, None]) ** 2, axis=0)
         return sums, held_out
+
+    def _residual(self, coef: FloatArray, stage: IntArray) -> FloatArray:
+        residual: FloatArray = self.y - gather_cells(stage[self.cells], coef[:, None])[:, 0]
+        return residual
 
     def _drift(self, coef: FloatArray, residual: FloatArray, stage: IntArray) -> float:
         """Bound on the error of ``residual`` relative to y: the better of two.
@@ -262,12 +362,21 @@ class EveryCut:
         by_rows = np.linalg.norm(self._residual(sums[:, 1] / self.alpha, stage) - residual)
         return float(min(by_weights, by_rows) / (np.linalg.norm(self.y) or 1.0))
 
-    def info(self) -> dict[str, float]:
-        """Tell the callback where the path stands."""
-        return {
-            "n_cells": self.m + self.done,
-            "train_error": float(self.train_error[self.done]),
-            "loo_error": float(self.loo_error[self.done]),
-            "validation_error": float(self.held_out_error[self.done]),
-            "max_drift": self.max_drift,
-        }
+
+def _running(V: FloatArray) -> FloatArray:
+    """Add up columns (n, 2k), two for each cut, from cut to cut, (n, k)."""
+    sums: FloatArray = np.cumsum(V[:, 0::2] + V[:, 1::2], axis=1)
+    return sums
+
+
+def _ldl(H: FloatArray) -> FloatArray:
+    """Overwrite the lower triangle of H with unit lower L where H = L diag(d) Lᵀ; return d."""
+    for begin in range(0, H.shape[0], settings.LDL_PANEL):
+        end = min(begin + settings.LDL_PANEL, H.shape[0])
+        for j in range(begin, end):
+            column = H[j + 1 :, j].copy()
+            H[j + 1 :, j] /= H[j, j]
+            H[j + 1 :, j + 1 : end] -= column[:, None] * H[j + 1 : end, j]
+        below, d = H[end:, begin:end], H.diagonal()[begin:end]
+        H[end:, end:] -= (below * d) @ below.T
+    return H.diagonal().copy()

@@ -10,11 +10,11 @@ where they are many.
 from __future__ import annotations
 
 import warnings
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import _settings as settings
@@ -29,7 +29,6 @@ from mondrian_kernel._linear.cholesky import (
 from mondrian_kernel._linear.operator import Operator, Products
 from mondrian_kernel._typing import FloatArray
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _NEWTON_STEPS = 50  # for the smoothed diagonal; a handful suffice
 
 
@@ -162,30 +161,9 @@ class _Sums:
 
 
 def first_log(a: FloatArray, b: FloatArray, alphas: FloatArray) -> FloatArray:
-    r"""``e₁ᵀ ln(T + αI) e₁`` for increasing alphas (A,); T has diagonals a (n,) and b (n - 1,).
-
-    With :math:`r(s)` the first entry of :math:`(T + sI)^{-1}` this is
-    :math:`e_1^\top \ln(T + SI)\, e_1 - \int_\alpha^S r(s)\, ds`, where for large S the first term
-    is :math:`\ln S + T_{11} / S`. One integral serves every α, and :math:`s\, r(s)` is as smooth in
-    :math:`\ln s` as a sum of logistic curves.
-    """
-    from mondrian_kernel._kernels.dense import first_entries
-
-    top = 1e8 * (np.abs(a).max() + 2.0 * b.max(initial=0.0) + alphas[-1])
-    marks = np.log(np.append(alphas, top))
-    pieces = [
-        np.linspace(low, high, int(np.ceil((high - low) / settings.LOG_PIECE)) + 1)[:-1]
-        for low, high in pairwise(marks)
-    ]
-    edges = np.append(np.concatenate(pieces), marks[-1])
-    half = 0.5 * np.diff(edges)
-    s = np.exp(edges[:-1, None] + half[:, None] * (1.0 + _NODES))
-    r = np.empty(s.size)
-    first_entries(np.ascontiguousarray(a), np.ascontiguousarray(b), s.ravel(), r)
-    integrals = half * ((s * r.reshape(s.shape)) @ _WEIGHTS)
-    up_to_top = np.cumsum(integrals[::-1])[::-1]
-    begins = np.cumsum([0, *(piece.size for piece in pieces[:-1])])
-    logs: FloatArray = marks[-1] + a[0] / top - up_to_top[begins]
+    """``e₁ᵀ ln(T + αI) e₁`` (A,); T ≥ 0 has the diagonals a (n,) and b (n - 1,)."""
+    values, vectors = eigh_tridiagonal(a, b)
+    logs: FloatArray = vectors[0] ** 2 @ np.log(np.maximum(values, 0.0)[:, None] + alphas)
     return logs
 
 
@@ -219,19 +197,14 @@ class Probes:
         mean_part = operator.centre * operator.mean_direction[:, None] ** 2
         total = np.maximum(1.0 - mean_part, np.finfo(float).eps) / alphas
         least = alphas / (operator.total_weight + alphas)
-
         order = np.argsort(self._crowding[:, level], kind="stable")
 
         def smoothed(share: FloatArray) -> FloatArray:
             share = _smoothed(share, least, operator.sample_weight, order)
             return share * total + mean_part / alphas
 
-        shares = np.array(
-            [
-                z[:, None] * self._krylov.solution[level * k + j] / total
-                for j, z in enumerate(self._Z.T)
-            ]
-        )
+        solved = self._krylov.solution[level * k : (level + 1) * k]
+        shares = self._Z.T[:, :, None] * solved / total
         mean: FloatArray = shares.mean(axis=0)
         return smoothed(mean), [smoothed(mean + (mean - one) / (k - 1)) for one in shares]
 

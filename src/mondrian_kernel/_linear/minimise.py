@@ -111,12 +111,7 @@ class Newton:
     """
 
     def __init__(
-        self,
-        operator: Operator,
-        Y: FloatArray,
-        loss: str,
-        alpha: float,
-        sample_weight: FloatArray,
+        self, operator: Operator, Y: FloatArray, loss: str, alpha: float, sample_weight: FloatArray
     ) -> None:
         self.operator, self.Y, self.loss, self.alpha = operator, Y, loss, alpha
         self.s = sample_weight[:, None]
@@ -164,13 +159,10 @@ class Newton:
                 break
             rest = _dot(gradient, steepest)
             first = first or rest
-            left = (
-                0.0
-                if self.loss == "squared"
-                else min(settings.NEWTON_FORCING, (rest / first) ** 0.5) * rest
-            )
+            forcing = min(settings.NEWTON_FORCING, (rest / first) ** 0.5)
+            left = 0.0 if self.loss == "squared" else forcing * rest
             share = 4.0 * self.alpha * settings.NEWTON_SHARE * wanted / J
-            move, moved = self.solve(product, gradient, steepest, left, share, J)
+            move, moved = self.solve(product, gradient, steepest, (left, share, J))
             length, descent = 1.0, _dot(steepest, move)
             while length > settings.SHORTEST_STEP:
                 lower = self.objective(theta + length * move, image + length * moved)
@@ -215,17 +207,15 @@ class Newton:
         product: Product,
         gradient: FloatArray,
         image: FloatArray,
-        left: float,
-        share: float,
-        J: float,
+        stop: tuple[float, float, float],
     ) -> tuple[FloatArray, FloatArray]:
         """Conjugate gradients for the Newton step; returns the step and its image.
 
         G is the preconditioner. A direction carries its point θ above its image Gθ, since the
-        Hessian needs both. Stops at a squared residual of ``left``, or of ``share`` times the
-        objective that the quadratic model expects after the step, ``J`` before it.
+        Hessian needs both. ``stop`` has a squared residual to stop at, a share of the objective
+        that the quadratic model expects after the step, and the objective before it.
         """
-        n = gradient.shape[0]
+        n, (left, share, J) = gradient.shape[0], stop
         first = np.vstack([-gradient, -image])  # known already
 
         def with_image(R: FloatArray) -> FloatArray:
@@ -274,7 +264,7 @@ def minimise_hinge(
     :math:`0 ≤ a_i ≤ s_i / 2\alpha` and :math:`\sum_i a_i y_i = 0`. Rounds of coordinate descent
     with a falling bound on the violations end when the duality gap is at most ``tol`` times the
     objective. For the gap the intercept is set to its best for the weights, and a is made to meet
-    the equality. Parameters as in :func:`mondrian_kernel._linear.minimise.minimise`.
+    the equality.
     """
     from mondrian_kernel._kernels.descent import hinge_descent
     from mondrian_kernel._kernels.streams import root_key
@@ -295,19 +285,9 @@ def minimise_hinge(
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
             y, a, w = Y[:, k].copy(), A[:, k].copy(), W[:, k : k + 1].copy()
-            _, draws[k] = hinge_descent(
-                operator.cells,
-                y,
-                upper,
-                a,
-                w,
-                bias[k : k + 1],
-                orders[k],
-                keys[k],
-                draws[k],
-                settings.HINGE_PASSES,
-                violation,
-            )
+            state = a, w, bias[k : k + 1], orders[k], keys[k], draws[k]
+            how = settings.HINGE_PASSES, violation
+            _, draws[k] = hinge_descent(operator.cells, y, upper, *state, *how)
             A[:, k], W[:, k] = a, w[:, 0]
 
     objective, gap, step = np.inf, np.inf, 0

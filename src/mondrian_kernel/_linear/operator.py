@@ -41,14 +41,12 @@ def scatter_cells(cells: IntArray, V: FloatArray, n_cells: int) -> FloatArray:
 
 
 class Products(Protocol):
-    """What Lanczos and conjugate gradients need: products with K, and a bound on it."""
+    """What Lanczos and conjugate gradients need: products K V, and a bound on K's eigenvalues."""
 
     @property
-    def total_weight(self) -> float:
-        """Bound on the eigenvalues of K: the sum of the sample weights."""
+    def total_weight(self) -> float: ...
 
-    def gram(self, V: FloatArray) -> FloatArray:
-        """Return K V."""
+    def gram(self, V: FloatArray) -> FloatArray: ...
 
 
 class Operator(Products, Protocol):
@@ -61,16 +59,7 @@ class Operator(Products, Protocol):
     features into fewer ones, :math:`\Phi_l = \Phi S_l`; the last level is the finest and is meant
     wherever no level is named. An implementation must provide the attributes, ``n_cells``,
     ``gather``, ``scatter``, ``gram``, ``features`` and ``take``. The rest follows from these, for
-    one level, and may be overridden by something faster.
-
-    Attributes
-    ----------
-    sample_weight : ndarray of shape (N,)
-        Positive weights s.
-    centre : bool
-        Whether there is an intercept.
-    n_jobs : int or None
-        Threads; no result depends on it.
+    one level, and may be overridden by something faster. No result depends on ``n_jobs``.
     """
 
     sample_weight: FloatArray
@@ -131,11 +120,14 @@ class Operator(Products, Protocol):
         return V
 
     def _centred_matrix(self, K: FloatArray) -> FloatArray:
-        """Apply H to both sides of a symmetric K (N, N), in place."""
+        """Apply H to both sides of a symmetric K (N, N), in place: it may fill the memory."""
         if self.centre:
             u = self.mean_direction
             Ku = K @ u
-            add_symmetric(K, u, (0.5 * (u @ Ku)) * u - Ku)
+            v = (0.5 * (u @ Ku)) * u - Ku
+            for begin in range(0, K.shape[0], settings.KERNEL_ROWS):
+                rows = slice(begin, begin + settings.KERNEL_ROWS)
+                K[rows] += np.outer(u[rows], v) + np.outer(v[rows], u)
         return K
 
     def level(self, index: int) -> Operator:
@@ -192,13 +184,6 @@ class Operator(Products, Protocol):
     def coef(self, dual: FloatArray) -> FloatArray:
         """Weights Φᵀ S^½ H a (C, k) of dual coefficients a (N, k)."""
         return self.scatter(self.root_weight[:, None] * self.centred(dual.copy()))
-
-
-def add_symmetric(K: FloatArray, u: FloatArray, v: FloatArray) -> None:
-    """Add ``u vᵀ + v uᵀ`` to K, a few rows at a time: K may fill the memory."""
-    for begin in range(0, K.shape[0], settings.KERNEL_ROWS):
-        rows = slice(begin, begin + settings.KERNEL_ROWS)
-        K[rows] += np.outer(u[rows], v) + np.outer(v[rows], u)
 
 
 class SparseOperator(Operator):
@@ -313,32 +298,16 @@ class CellOperator(Operator):
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         from mondrian_kernel._kernels.dense import values_where_matched
 
-        cells, n_new, n_trees = self.cells, Phi_new.shape[0], self.cells.shape[1]
-        in_each_tree = bool(np.all(np.diff(Phi_new.indptr) == n_trees))  # not far from the data
-        if not in_each_tree:
+        n_new, n_trees = Phi_new.shape[0], self.cells.shape[1]
+        if np.any(np.diff(Phi_new.indptr) != n_trees):  # rows far from the data
             return super().kernel_with(Phi_new)
         others, values = (a.reshape(n_new, n_trees) for a in (Phi_new.indices, Phi_new.data))
         K = np.empty((self.n_rows, n_new))
-        in_threads(
-            lambda begin, end: values_where_matched(cells, others, values, begin, end, K),
-            self.n_rows,
-            self.n_jobs,
-            work=K.size * n_trees / 8,
-        )
-        K *= self._scale[:, None]
-        return K
-
-    def kernel_columns(self, some: NDArray[np.intp]) -> FloatArray:
-        from mondrian_kernel._kernels.dense import matches_with
-
-        cells, others = self.cells, self.cells[some]
-        K, work = np.empty((self.n_rows, some.size)), some.size * cells.size / 16
 
         def run(begin: int, end: int) -> None:
-            matches_with(cells, others, begin, end, K)
+            values_where_matched(self.cells, others, values, begin, end, K)
 
-        in_threads(run, self.n_rows, self.n_jobs, work=work)
-        K *= self._scale[some]
+        in_threads(run, self.n_rows, self.n_jobs, work=K.size * n_trees / 8)
         K *= self._scale[:, None]
         return K
 

@@ -149,14 +149,9 @@ class PredictiveVariance:
         """(K + αI)⁻¹ applied to columns."""
         if self._factor is not None:
             return self._factor.solve(cross)
-        shift = np.array([self._alpha])
-        blocks = [
-            krylov(self._operator, cross[:, b : b + 8], shift, settings.VARIANCE_RTOL).solution[
-                :, :, 0
-            ]
-            for b in range(0, cross.shape[1], 8)
-        ]
-        return np.concatenate(blocks).T
+        how = np.array([self._alpha]), settings.VARIANCE_RTOL
+        parts = [cross[:, b : b + 8] for b in range(0, cross.shape[1], 8)]
+        return np.concatenate([krylov(self._operator, V, *how).solution[:, :, 0] for V in parts]).T
 
     def _known(self, cross: FloatArray, missing: FloatArray, centred: FloatArray) -> FloatArray:
         r"""Return α ψᵀA⁻¹ψ = ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``.

@@ -239,53 +239,67 @@ def _require(condition: object, problem: str) -> None:
         raise ValueError(f"Impossible trees: {problem}.")
 
 
-class Decay(NamedTuple):
-    r"""Features of rows as functions of time, piece by piece.
+class Fading(NamedTuple):
+    r"""Features of new rows that fade with time, sorted by ``row``, each in one final ``cell``.
 
-    From ``start`` until the next piece of the same row and tree the feature is
-    :math:`\exp(\text{level} - \text{slope}\,(t - \text{start}))/\sqrt{M}`; before the first piece,
-    and where there is none, it is :math:`1/\sqrt{M}`. Sorted by row, tree and start.
+    Feature e has the pieces ``ptr[e]`` to ``ptr[e + 1]``. From ``start`` until the next piece it is
+    :math:`\exp(\text{level} - \text{slope}\,(t - \text{start}))/\sqrt{M}`, before the first piece
+    :math:`1/\sqrt{M}`.
     """
 
+    row: IntArray
+    cell: IntArray
+    ptr: NDArray[np.int64]
+    start: FloatArray
+    level: FloatArray
+    slope: FloatArray
+
+
+class _Pieces(NamedTuple):
     row: IntArray
     tree: IntArray
     start: FloatArray
     level: FloatArray
     slope: FloatArray
 
-    def first(self, n: int) -> Decay:
-        """Return the first n pieces."""
-        return Decay(self.row[:n], self.tree[:n], self.start[:n], self.level[:n], self.slope[:n])
-
 
 @dataclass(frozen=True, eq=False)
 class CutSequence:
     """Cuts in time order on cells with lasting numbers.
 
-    At time 0 tree m is the cell m. Cut j, at ``times[j]``, takes rows from the cell ``splits[j]``
-    and makes of them the new cell M + j. A cell that is split keeps its number and the larger part
-    of its rows, so that few rows change cell. ``cell`` (n_nodes,) is the cell that each node is
-    while it lives, ``cells`` (N, M) the final cell of each row in each tree.
+    At time 0 tree m is the cell m. Cut j, at ``times[j]`` in ``tree[j]``, takes rows from the cell
+    ``splits[j]`` and makes of them the new cell M + j. A cell that is split keeps its number and
+    the larger part of its rows. ``cell`` (n_nodes,) is the cell that each node is while it lives,
+    ``cells`` (N, M) the final cell of each row in each tree. Final cells stand side by side at
+    ``place``, from left to right. The cell that cut j splits is then made of the places from
+    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``.
     """
 
     trees: Trees
     times: FloatArray
+    tree: IntArray
     splits: IntArray
     cell: IntArray
     cells: IntArray
+    place: IntArray
+    first: IntArray
+    last: IntArray
 
-    def new_rows(self, X: FloatArray) -> tuple[IntArray, Decay]:
+    def new_rows(self, X: FloatArray) -> tuple[IntArray, Fading]:
         """Return final cells of rows the trees were not grown on, and how their features fade."""
         from mondrian_kernel._kernels.walk import decay
 
         trees, X = self.trees, np.ascontiguousarray(X)
-        node, _ = trees.walk(X, trees.lifetime)
-        pieces = _empty(X.shape[0] * trees.n_trees // 4)
-        n = decay(X, trees.nodes, pieces)
-        if n > pieces.row.size:
-            pieces = _empty(n)
-            decay(X, trees.nodes, pieces)
-        return self.cell[node], pieces.first(n)
+        cells = self.cell[trees.walk(X, trees.lifetime)[0]]
+        n, size = -1, X.shape[0] * trees.n_trees // 4
+        while n < 0 or n > size:
+            size = max(size, n)
+            whole, real = np.empty((2, size), np.int32), np.empty((3, size))
+            n = decay(X, trees.nodes, _Pieces(*whole, *real))
+        row, tree = whole[:, :n]
+        begin = np.flatnonzero(np.diff(row.astype(np.int64) * trees.n_trees + tree, prepend=-1))
+        row, tree = row[begin], tree[begin]
+        return cells, Fading(row, cells[row, tree], np.append(begin, n), *real[:, :n])
 
 
 def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
@@ -301,20 +315,22 @@ def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
     >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
     (True, (20, 3))
     """
-    cuts = trees.cuts
+    cuts, n_trees = trees.cuts, trees.n_trees
     left, right = trees.left[cuts.node], trees.right[cuts.node]
     swap = trees.count[left] < trees.count[right]
     large, small = np.where(swap, right, left), np.where(swap, left, right)
     cell = np.full(trees.time.size, -1, np.int32)
-    cell[trees.root] = np.arange(trees.n_trees)
-    n_trees = trees.n_trees
+    cell[trees.root] = np.arange(n_trees)
     for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
         cell[a] = cell[node]
         cell[b] = n_trees + j
-    return CutSequence(trees, cuts.time, cell[cuts.node], cell, cell[leaf])
-
-
-def _empty(n: int) -> Decay:
-    return Decay(
-        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
-    )
+    is_leaf = trees.left < 0
+    first = trees.cells(trees.lifetime).column
+    place = np.empty(n_trees + cuts.node.size, np.int32)
+    place[cell[is_leaf]] = first[is_leaf]
+    last = first + np.int32(1)
+    for node, a, b in zip(cuts.node[::-1], left[::-1], right[::-1], strict=True):
+        first[node], last[node] = first[a], last[b]
+    pair = np.stack([cuts.node, small], axis=1)
+    numbers = cell[cuts.node], cell, cell[leaf], place
+    return CutSequence(trees, cuts.time, cuts.tree, *numbers, first[pair], last[pair])

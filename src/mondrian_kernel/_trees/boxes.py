@@ -72,9 +72,6 @@ class BoxTree:
         return cls(lifetime, *arrays)
 
 
-# --- restriction to a smaller box ----------------------------------------------------------------
-
-
 def restricted_levels(tree: BoxTree, lower: FloatArray, upper: FloatArray) -> list[Level]:
     """Levels of [lower, upper], divided by the cuts of ``tree`` that cross it."""
     levels = []
@@ -107,9 +104,6 @@ def first_crossing(tree: BoxTree, node: IntArray, lower: FloatArray, upper: Floa
         moving = moving[moves]
         node[moving] = below[moves]
     return node
-
-
-# --- extension to a larger box: the conditional Mondrian -----------------------------------------
 
 
 def extended_levels(
@@ -149,7 +143,10 @@ def _first_cuts(
     inner_lower = np.where(is_empty, lower, tree.lower[node])
     inner_upper = np.where(is_empty, lower, tree.upper[node])
 
-    clocks = _exponential_times((inner_lower - lower) + (upper - inner_upper), rng)
+    rate = (inner_lower - lower) + (upper - inner_upper)
+    clocks = np.full(rate.shape, np.inf)
+    with np.errstate(over="ignore"):
+        np.divide(rng.standard_exponential(rate.shape), rate, out=clocks, where=rate > 0)
     new_dim = clocks.argmin(axis=1)
     new_time = birth + clocks[np.arange(node.size), new_dim]
 
@@ -164,14 +161,6 @@ def _first_cuts(
     halves[new, holder] = node[new]
     halves[new, 1 - holder] = _NO_NODE
     return Level(dim, loc, time, lower, upper), halves[dim >= 0].ravel()
-
-
-def _exponential_times(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Independent Exp(rate) times; infinite where the rate is 0."""
-    times = np.full(rate.shape, np.inf)
-    with np.errstate(over="ignore"):
-        np.divide(rng.standard_exponential(rate.shape), rate, out=times, where=rate > 0)
-    return times
 
 
 def _uniform_outside(
@@ -208,9 +197,6 @@ def _generator(random_state: Seed, lower: FloatArray, upper: FloatArray) -> np.r
     return np.random.default_rng(random_state)
 
 
-# --- checks of boxes and points ------------------------------------------------------------------
-
-
 def _check_numbers(values: ArrayLike, name: str, ndim: int) -> FloatArray:
     """Copy ``values`` to float64; refuse text, objects, complex numbers and the wrong shape."""
     array = np.asarray(values)
@@ -230,20 +216,20 @@ def check_box(lower: ArrayLike, upper: ArrayLike) -> tuple[FloatArray, FloatArra
             "lower and upper must have the same, non-zero length, "
             f"got shapes {low.shape} and {high.shape}"
         )
-    for name, bound in (("lower", low), ("upper", high)):
-        if (bad := ~np.isfinite(bound)).any():
-            d = bad.argmax()
-            raise ValueError(f"{name}[{d}] must be finite, got {bound[d]}")
-    if (bad := low > high).any():
-        d = bad.argmax()
-        raise ValueError(f"lower[{d}]={low[d]} is greater than upper[{d}]={high[d]}")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         twice_side = 2.0 * (high - low)  # rounded parts of a side may add up to more than the side
-    if (bad := ~np.isfinite(twice_side)).any():
-        d = bad.argmax()
-        raise ValueError(
-            f"upper[{d}] - lower[{d}] overflows: {high[d]} - {low[d]}; rescale column {d}"
-        )
+    for bad, message in (
+        (~np.isfinite(low), "lower[{d}] must be finite, got {low}"),
+        (~np.isfinite(high), "upper[{d}] must be finite, got {high}"),
+        (low > high, "lower[{d}]={low} is greater than upper[{d}]={high}"),
+        (
+            ~np.isfinite(twice_side),
+            "upper[{d}] - lower[{d}] overflows: {high} - {low}; rescale column {d}",
+        ),
+    ):
+        if bad.any():
+            d = bad.argmax()
+            raise ValueError(message.format(d=d, low=low[d], high=high[d]))
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""A sample of the Mondrian process on a box: stop, restrict and extend it, locate points."""
+"""The Mondrian process on a box: sample it, stop it earlier, restrict it, extend it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mondrian_kernel._trees.checks import naming
-from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.partition.box_tree import (
+from mondrian_kernel._trees.boxes import (
     BoxTree,
     Level,
     Seed,
@@ -22,6 +20,10 @@ from mondrian_kernel.partition.box_tree import (
     first_crossing,
     restricted_levels,
 )
+from mondrian_kernel._trees.checks import naming
+from mondrian_kernel._typing import FloatArray, IntArray
+
+__all__ = ["BoxCells", "BoxCuts", "Level", "MondrianPartition"]
 
 
 class BoxCuts(NamedTuple):
@@ -186,13 +188,6 @@ class MondrianPartition(BoxTree):
         -------
         MondrianPartition
             Its cells are unions of cells of this partition.
-
-        Examples
-        --------
-        >>> from mondrian_kernel import MondrianPartition
-        >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
-        >>> [partition.at(lifetime).n_cells for lifetime in (0.0, 0.25, 0.5, 1.0)]
-        [1, 1, 4, 7]
         """
         lifetime = _check_lifetime(lifetime)
         if lifetime > self.lifetime:
@@ -220,13 +215,6 @@ class MondrianPartition(BoxTree):
         Returns
         -------
         MondrianPartition
-
-        Examples
-        --------
-        >>> from mondrian_kernel import MondrianPartition
-        >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
-        >>> partition.restrict([0.5, 0], [1, 1])
-        MondrianPartition(n_cells=5, n_columns=2, lifetime=1.0)
         """
         lower, upper = check_box(lower, upper)
         check_nested((lower, upper), (self.lower[0], self.upper[0]), "restrict")
@@ -258,16 +246,6 @@ class MondrianPartition(BoxTree):
         Returns
         -------
         MondrianPartition
-
-        Examples
-        --------
-        >>> from mondrian_kernel import MondrianPartition
-        >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
-        >>> wider = partition.extend([-1, 0], [2, 3], random_state=6)
-        >>> wider
-        MondrianPartition(n_cells=18, n_columns=2, lifetime=1.0)
-        >>> bool(np.isin(partition.cuts.time, wider.cuts.time).all())
-        True
         """
         lower, upper = check_box(lower, upper)
         check_nested((self.lower[0], self.upper[0]), (lower, upper), "extend")
@@ -292,8 +270,6 @@ class MondrianPartition(BoxTree):
         >>> partition = MondrianPartition.sample([0, 0], [2, 1], lifetime=1.0, random_state=6)
         >>> partition.locate([[0.3, 0.2], [1.9, 0.8]])
         array([1, 6], dtype=int32)
-        >>> partition.at(0.0).locate([[0.3, 0.2], [1.9, 0.8]])
-        array([0, 0], dtype=int32)
         """
         X = check_points(X, self.lower[0], self.upper[0])
         root = np.zeros(len(X), dtype=np.int32)
