@@ -23,6 +23,7 @@ from mondrian_kernel import (
     load,
     save,
 )
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.explain import shapley_values
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._model.importance import importances
@@ -126,6 +127,39 @@ def test_many_columns():
     assert_allclose(base + values.sum(axis=1), ends, atol=1e-12)
 
 
+def test_many_columns_and_a_large_background():
+    """Each order is the reverse of the one before, and is exact for single columns."""
+    rows, others = rng.normal(size=(4, 6)), rng.normal(size=(12, 6))
+
+    def sums(X):
+        return np.sin(X * np.arange(6)).sum(axis=1, keepdims=True)
+
+    for row, value in zip(rows, shapley_values(sums, rows, others, np.arange(6))[1], strict=True):
+        assert_allclose(value, literal_shapley(sums, row, others, np.arange(6)), atol=1e-12)
+
+    def product(X):
+        return X[:, :1] * X[:, 1:2]
+
+    # Of two equal rows one has the first column before the second, the other after it.
+    found = shapley_values(product, rows, np.repeat(others[:6], 2, axis=0), np.arange(6))[1]
+    for row, value in zip(rows, found, strict=True):
+        expected = literal_shapley(product, row, others[:6], np.arange(6))
+        assert_allclose(value, expected, atol=1e-12)
+
+
+def test_equal_rows_are_predicted_once():
+    rows, seen = np.zeros((1, 6)), []
+    rows[0, :2] = 1.0
+
+    def predict(X):
+        seen.append(X.shape[0])
+        return X.sum(axis=1, keepdims=True)
+
+    values = shapley_values(predict, rows, np.zeros((1, 6)), np.arange(6))[1]
+    assert_allclose(values[0, :, 0], [1, 1, 0, 0, 0, 0])
+    assert sum(seen) == 2 + 4  # row and background; both columns, one of each, none
+
+
 def test_rows_are_explained_in_blocks(monkeypatch):
     rows, others = rng.normal(size=(20, 6)), rng.normal(size=(3, 6))
     expected = shapley_values(lambda X: X**3, rows, others, np.arange(6))
@@ -159,8 +193,17 @@ def test_the_background_stands_for_all_rows(fitted):
     assert abs(model.explain(FRAME[:1]).base - y.mean()) < np.ptp(y) / BACKGROUND_ROWS
     weight = np.where(np.arange(1000) < 500, 4.0, 1.0)
     values = np.arange(1000.0)[:, None]
-    some = draw_background(values, values, weight, seed=0)
+    as_they_are = Columns.scaled(np.ones(1))
+    some = draw_background(values, values, weight, as_they_are, seed=0)
     assert (some < 500).sum() == 8  # four fifths of the weight
+
+
+def test_the_background_is_spread_as_all_rows_where_y_says_nothing():
+    X, y = rng.normal(size=(1000, 1)), rng.normal(size=(1000, 1))
+    draws = [draw_background(X, y, None, Columns.scaled(np.ones(1)), seed) for seed in range(20)]
+    # The mean of ten rows at random has a standard deviation of 0.32.
+    assert np.std([draw.mean() for draw in draws]) < 0.15
+    assert np.mean([draw.std() for draw in draws]) > 0.8
 
 
 @pytest.mark.parametrize("name", ["auto", "outputs", "one width", "two classes", "classes"])

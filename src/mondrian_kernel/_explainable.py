@@ -59,8 +59,7 @@ class ExplainableEstimator(MondrianEstimator):
         n_neighbours : int, default=5
             Number of similar rows.
         background : array-like of shape (n_background, n_features) or None, default=None
-            Rows to compare with. None takes 10 rows of the fit, one from each tenth of the rows
-            sorted by y.
+            Rows to compare with. None takes 10 rows of the fit that stand for all of them.
 
         Returns
         -------

@@ -84,7 +84,7 @@ class MondrianForest(ExplainableEstimator):
         seed: int,
     ) -> None:
         """Choose the width, grow the trees on scaled rows and fit their leaves."""
-        notes = notes_on(rows, Y, weight, seed)
+        notes = notes_on(rows, Y, weight, columns, seed)
         rows = columns(rows)
         check_ranges(rows)
         shared = self._shared

@@ -27,7 +27,7 @@ from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.importance import findings_of_classes
 from mondrian_kernel._model.kernel_fit import plan_sizes
 from mondrian_kernel._model.link import log_odds
-from mondrian_kernel._model.notes import notes_on
+from mondrian_kernel._model.notes import draw_background, notes_on
 from mondrian_kernel._model.ridge_model import fitted_operator
 from mondrian_kernel._model.spread import upper_quantile
 from mondrian_kernel._online.learners import Filter
@@ -213,9 +213,14 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
             model = fit.model
             found = findings_of_classes(fit, rows, labels, self._column_of_output(), self.n_jobs)
             stages.done("importances of the columns")
-            notes = notes_on(rows, labels[:, None], weight, seed, index, **found)
+            if fit.rows.size:
+                own = None if weight is None else weight[fit.rows]
+                found["background"] = draw_background(
+                    rows[fit.rows], fit.predictions, own, metric.columns, seed
+                )
+            notes = notes_on(rows, labels[:, None], weight, metric.columns, seed, index, **found)
         else:
-            notes = notes_on(rows, labels[:, None], weight, seed)
+            notes = notes_on(rows, labels[:, None], weight, metric.columns, seed)
             if weight is None:
                 weight = np.ones(labels.size)
             model, path = self._fit_loss(rows, labels, classes.size, weight, seed, metric.columns)

@@ -10,7 +10,6 @@ import hashlib
 import json
 import struct
 import zlib
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ Floats = NDArray[np.float64]
 _MAGIC, _FORMAT = b"\x89MONDR\r\n", 5
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
-_KNOTS, _KNOT_ROWS = 5, 250  # predictions at which quantiles are taken, and rows for each
-_LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state"}
+_LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state", "spread"}
 
 
 class PortableModel:
@@ -36,43 +34,21 @@ class PortableModel:
     def predict(self, X: Any) -> Any:
         """Return predictions, or the likeliest classes."""
         if self.classes_ is None:
-            return self._scores(self._numbers(X))[0][:, 0 if self._one_output else slice(None)]
-        F = self._class_scores(X)
-        best = (F[:, 0] > 0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
-        return np.asarray(self.classes_)[best]
+            return self._scores(X)[:, 0 if self._one_output else slice(None)]
+        return np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Any:
         """Return probabilities of the classes."""
-        F = self._class_scores(X)
+        if self.classes_ is None:
+            raise ValueError(f"A {self.kind} has no classes.")
+        F, link = self._scores(X), self.model["link"]
         if self.kind == "MondrianForestClassifier":
             P = F.clip(0.0, 1.0)
         else:
+            F = F if link is None else link[0] * F + link[1:]
             Z = np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
             P = np.exp(Z - Z.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        return P
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return the lower and upper end of an interval for a new y."""
-        spread = self.model["spread"]
-        if spread is None:
-            raise ValueError(f"A {self.kind} has no intervals.")
-        mean, log_scale, mass, rows = self._scores(self._numbers(X))
-        for k, f in enumerate(mean.T):
-            log_scale[:, k] += np.interp(f, spread["knots"][:, k], spread["log_scale"][:, k])
-            for d, knots in enumerate(spread["column_knots"].T):
-                log_scale[:, k] += np.interp(rows[:, d], knots, spread["column_logs"][:, d, k])
-        unknown = (1.0 - mass / spread["known"]).clip(0.0, 1.0)[:, None]
-        scale = np.hypot(np.exp(log_scale.clip(-700.0, 700.0)), np.sqrt(unknown) * spread["far"])
-        both: Floats = mean[:, None] + scale[:, None] * _ends(spread, 0.5 + 0.5 * coverage, mean)
-        both = np.clip(both, spread["lowest"], spread["highest"])
-        return both[..., 0] if self._one_output else both
-
-    def _class_scores(self, X: Any) -> Floats:
-        if self.classes_ is None:
-            raise ValueError(f"A {self.kind} has no classes.")
-        S, link = self._scores(self._numbers(X))[0], self.model["link"]
-        return S if link is None else link[0] * S + link[1:]
+        return P / P.sum(axis=1, keepdims=True)
 
     def _numbers(self, X: Any) -> Floats:
         """Encode the columns of a table as numbers."""
@@ -90,23 +66,23 @@ class PortableModel:
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])
         return np.concatenate(parts, axis=1)
 
-    def _scores(self, X: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return scores, the part of the scale in the cells, mass of the widest cells, rows."""
-        model, columns = self.model, self.model["columns"]
-        spread, centre = model["spread"], columns["centre"]
+    def _scores(self, table: Any) -> Floats:
+        """Return the scores of rows, (n, K)."""
+        model, columns, X = self.model, self.model["columns"], self._numbers(table)
+        centre = columns["centre"]
         rows = (X - (0.0 if centre is None else centre)) / columns["scale"]
         for d in np.flatnonzero(columns["bend"]):
             ranks = np.interp(X[:, d], columns["knots"][:, d], columns["ranks"][:, d])
             rows[:, d] += columns["bend"][d] * ranks
-        rows = rows if centre is None else rows.astype(np.float32).astype(np.float64)
-        W = np.hstack([part["cell_weights"] for part in (model, spread) if part is not None])
-        blocks = [rows[i : i + _ROWS] for i in range(0, max(len(rows), 1), _ROWS)]
-        found = [_over_cells(model["trees"], model["levels"], block, W) for block in blocks]
-        sums, mass = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        scores = sums[:, : model["intercept"].size] + model["intercept"]
-        if model["trend"] is not None:
-            scores += np.concatenate([_trend(model["trend"], block) for block in blocks])
-        return scores, sums[:, scores.shape[1] :], mass, rows
+        if centre is not None:  # the library goes on in single precision
+            rows = rows.astype(np.float32).astype(np.float64)
+        parts = []
+        for begin in range(0, max(len(rows), 1), _ROWS):
+            block = rows[begin : begin + _ROWS]
+            sums = _over_cells(model["trees"], model["levels"], block, model["cell_weights"])
+            trend = 0.0 if model["trend"] is None else _trend(model["trend"], block)
+            parts.append(sums + model["intercept"] + trend)
+        return np.concatenate(parts)
 
 
 def _unpacked(model: Any) -> Any:
@@ -155,8 +131,8 @@ def _trend(trend: Any, rows: Floats) -> Any:
     return np.clip(kernel @ trend["coef"] + trend["intercept"], trend["low"], trend["high"])
 
 
-def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of weights W over the cells of rows, and the mass of the widest cells."""
+def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> Any:
+    """Return the sums of weights W over the cells of rows, (n, K)."""
     time, lifetimes, n, M = trees["time"], levels["lifetimes"], len(rows), trees["root"].size
     node, row = np.tile(trees["root"], n), np.repeat(np.arange(n), M)
     while (go := time[node] <= lifetimes[-1]).any():
@@ -166,7 +142,7 @@ def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Float
     # At a node that lives from t0 to t1 a row at distance d from its box stays with probability
     # exp(-d (t1 - t0)). Boxes are nested: above one that holds the row nothing is lost.
     log_stay = np.zeros((node.size, lifetimes.size))
-    here, death, active = node.copy(), np.full(node.size, lifetimes[-1]), np.arange(node.size)
+    here, active = node.copy(), np.arange(node.size)
     while active.size:
         at, x = here[active], rows[row[active]]
         outside = np.maximum(trees["lower"][at] - x, x - trees["upper"][at])
@@ -174,45 +150,14 @@ def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> tuple[Float
         active, at, distance = (part[distance > 0.0] for part in (active, at, distance))
         up = trees["parent"][at]
         birth = np.where(up >= 0, time[up], 0.0)
-        lived = np.minimum(death[active, None], lifetimes) - birth[:, None]
-        log_stay[active] -= distance[:, None] * np.maximum(lived, 0.0)
-        here[active], death[active] = up, birth
+        lived = np.minimum(time[at, None], lifetimes) - birth[:, None]
+        log_stay[active] -= distance[:, None] * lived.clip(0.0)
+        here[active] = up
         active = active[up >= 0]
-    total, offset = np.zeros((n, W.shape[1])), 0
-    for level, weight in enumerate(levels["weights"]):
-        stay = np.sqrt(weight / M) * np.exp(log_stay[:, level])
-        cell = offset + levels["column"][level, node]
-        total += (stay[:, None] * W[cell]).reshape(n, M, -1).sum(axis=1)
-        offset += int(levels["per_tree"][level].sum())
-    return total, np.exp(2.0 * log_stay[:, 0]).reshape(n, M).mean(axis=1)
-
-
-def _ends(spread: Any, share: float, mean: Floats) -> Floats:
-    """Return the quantiles of errors that end intervals, (n, 2, K), by the prediction (n, K)."""
-    weight, out = spread["weight"], np.empty((mean.shape[0], 2, mean.shape[1]))
-    n_knots = int(np.clip(weight.sum() ** 2 / (weight @ weight) // _KNOT_ROWS, 1, _KNOTS))
-    for k, own in enumerate(spread["predictions"].T):
-        order = np.argsort(own, kind="stable")
-        below = np.cumsum(weight[order])
-        place = np.searchsorted(below, below[-1] * (np.arange(n_knots) + 0.5) / n_knots)
-        knots = np.unique(own[order[np.minimum(place, own.size - 1)]])
-        near = [np.interp(own, knots, hat) * weight for hat in np.eye(knots.size)]
-        for end, errors in enumerate((-spread["errors"][:, k], spread["errors"][:, k])):
-            found = [_upper_quantile(errors[w > 0], w[w > 0], share) for w in near]
-            out[:, end, k] = (-1, 1)[end] * np.interp(mean[:, k], knots, found)
-    return out
-
-
-def _upper_quantile(errors: Floats, weight: Floats, share: float) -> float:
-    """Return the smallest error with ``share`` of n + 1 rows at or below it."""
-    order, total = np.argsort(errors), float(weight.sum())
-    n = max(total, total**2 / float(weight @ weight))
-    below = np.cumsum(weight[order]) < share * (n + 1.0) * (total / n) * (1 - 1e-12)
-    out = float(errors[order[min(int(below.sum()), len(errors) - 1)]])
-    if share > n / (n + 1.0) and out > 0:  # too few rows: as far out as a normal error would be
-        normal = NormalDist().inv_cdf
-        out *= normal(share) / normal(max(n / (n + 1.0), 0.75))
-    return out
+    size = np.array([own.sum() for own in levels["per_tree"]])
+    cells = levels["column"][:, node].T + np.cumsum(size) - size
+    stay = np.sqrt(levels["weights"] / M) * np.exp(log_stay)
+    return np.einsum("rl,rlk->rk", stay, W[cells]).reshape(n, M, -1).sum(axis=1)
 
 
 def load_portable(path: Any) -> PortableModel:
@@ -242,8 +187,9 @@ def load_portable(path: Any) -> PortableModel:
             return np.array(content[1], object)
         if kind == "float":
             return float(content)
-        items = [decode(item) for item in content] if kind != "dict" else content
-        return items if kind != "dict" else {name: decode(value) for name, value in items}
+        if kind == "dict":
+            return {name: decode(value) for name, value in content}
+        return [decode(item) for item in content]
 
     kind, state = header["objects"][header["model"]["object"]]
     if kind == "TableModel":  # of the command line

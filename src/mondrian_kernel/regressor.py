@@ -212,7 +212,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             rows, Y, index = rows[order], Y[order], index[order]
         assert model.rows is not None
         self._one_output = targets.ndim == 1
-        notes = notes_on(rows, Y, model.rows.weight, seed, index, **found)
+        notes = notes_on(rows, Y, model.rows.weight, metric.columns, seed, index, **found)
         self._set_fitted(model, path, notes, stages.seconds)
         self._bars, self._mixture = None, None
         if self.lifetime == "average" and path is not None:

@@ -76,14 +76,10 @@ def test_predictions_are_those_of_the_library(name, tmp_path):
         assert_allclose(portable.predict_proba(rows), model.predict_proba(rows), **close)
         return
     assert_allclose(portable.predict(rows), model.predict(rows), **close)
-    if hasattr(model, "predict_interval"):
-        for coverage in (0.5, 0.9, 0.999):
-            expected = model.predict_interval(rows, coverage)
-            assert_allclose(portable.predict_interval(rows, coverage), expected, **close)
 
 
 def test_it_is_one_short_file_that_needs_numpy_only(tmp_path):
-    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) < 260
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) < 200
     model = MODELS["table"]()
     save(model, tmp_path / "model")
     (tmp_path / "portable.py").write_text(SOURCE.read_text(encoding="utf-8"), encoding="utf-8")
@@ -124,7 +120,3 @@ def test_what_it_cannot_read_is_refused(tmp_path):
     save(model.partial_fit(NUMBERS[:2], y[:2]), file)
     with pytest.raises(ValueError, match="partial_fit"):
         load_portable(file)
-    forest = MondrianForestRegressor(2.0, 0.1, 5, random_state=0).fit(NUMBERS, y)
-    save(forest, file)
-    with pytest.raises(ValueError, match="no intervals"):
-        load_portable(file).predict_interval(NUMBERS)

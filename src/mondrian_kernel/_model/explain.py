@@ -5,8 +5,9 @@ orders of the columns, of the change of the prediction when column j of z become
 the columns before it in the order have. The values of all columns add up to the prediction of x
 less the mean prediction of the background, for any set of orders.
 
-Up to four columns all orders are taken. Beyond, each row of the background has one random order and
-its reverse: what single columns and pairs of columns do is then exact too.
+Up to four columns all orders are taken. Beyond, each row of the background has one random order, of
+which the next row has the reverse; in a small background each row has both. What single columns do
+is then exact too and, in a small background, what pairs of columns do.
 """
 
 from __future__ import annotations
@@ -63,11 +64,21 @@ def shapley_values(
             found = np.empty((masks.shape[0] + 2, *ends[some].shape))
             found[0], found[-1] = start, ends[some]
             if masks.shape[0]:
-                found[1:-1] = predict(mixed.reshape(-1, rows.shape[1])).reshape(found[1:-1].shape)
+                found[1:-1] = _predict_once(predict, mixed.reshape(-1, rows.shape[1])).reshape(
+                    found[1:-1].shape
+                )
             for order, at in zip(orders, place, strict=True):
                 values[some, order] += np.diff(found[at], axis=0).swapaxes(0, 1)
     values /= background.shape[0] * steps
     return starts.mean(axis=0), values, ends
+
+
+def _predict_once(predict: Predict, rows: FloatArray) -> FloatArray:
+    """Predict rows of which many are equal, where a row and the background share categories."""
+    rows = np.ascontiguousarray(rows)
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return predict(rows[first])[place]
 
 
 def _orders(n_columns: int, n_rows: int) -> NDArray[np.intp]:
@@ -76,7 +87,10 @@ def _orders(n_columns: int, n_rows: int) -> NDArray[np.intp]:
         return np.array([list(permutations(range(n_columns)))] * n_rows)
     rng = np.random.default_rng(0)  # the same row has the same explanation every time
     one = rng.permuted(np.tile(np.arange(n_columns), (n_rows, 1)), axis=1)
-    return np.stack([one, one[:, ::-1]], axis=1)
+    if n_rows < settings.BACKGROUND_ROWS:
+        return np.stack([one, one[:, ::-1]], axis=1)
+    one[1::2] = one[:-1:2, ::-1]
+    return one[:, None]
 
 
 def _walks(orders: NDArray[np.intp]) -> tuple[int, NDArray[np.bool_], NDArray[np.intp]]:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._typing import FloatArray
 
 
@@ -58,37 +60,51 @@ def notes_on(
     rows: FloatArray,
     Y: NDArray[Any],
     weight: FloatArray | None,
+    columns: Columns,
     seed: int,
     index: NDArray[np.intp] | None = None,
     **found: Any,
 ) -> FitNotes:
     """Return notes on a fit of rows (N, D) with targets (N, K) and weights (N,).
 
-    ``index`` (N,) are the places of the rows in the table that was fitted, where the model keeps
-    them; ``found`` are importances and measures.
+    ``columns`` is what the trees see of the rows. ``index`` (N,) are the places of the rows in the
+    table that was fitted, where the model keeps them; ``found`` are importances and measures, and
+    a background that was drawn otherwise.
     """
-    background = draw_background(rows, Y, weight, seed)
+    if "background" not in found:
+        found["background"] = draw_background(rows, Y, weight, columns, seed)
     if index is None:
         index, Y = np.empty(0, np.intp), Y[:0]
     found = {"importances": np.empty((2, 0)), **found}
-    return FitNotes(background, index.astype(np.int64), Y.astype(np.float64), **found)
+    return FitNotes(index=index.astype(np.int64), targets=Y.astype(np.float64), **found)
 
 
 def draw_background(
-    rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None, seed: int
+    rows: FloatArray, Y: NDArray[Any], weight: FloatArray | None, columns: Columns, seed: int
 ) -> FloatArray:
-    """Return a few rows whose targets are spread as those of all rows.
+    """Return a few rows that stand for all: spread as these in targets or scores Y, and in X.
 
-    The rows are sorted by y, by its first output first, and cut into parts of equal weight. One
-    row is drawn from each part, so that the mean prediction of the few is near that of all.
+    The rows are sorted by Y, by its first output first, and cut into parts of equal weight. One
+    row is taken from each part, so that the mean prediction of the few is near that of all. Of
+    some candidates in each part it is the one with which the mean of a Laplace kernel over the few
+    is nearest to that over all candidates.
     """
     order = np.lexsort([np.arange(rows.shape[0]), *Y.T[::-1]])
-    s = np.ones(rows.shape[0]) if weight is None else weight[order]
-    n = min(settings.BACKGROUND_ROWS, rows.shape[0])
-    wanted = (np.arange(n) + np.random.default_rng([seed, 9]).uniform(size=n)) / n
-    share = np.cumsum(s) / s.sum()
-    some = np.minimum(np.searchsorted(share, wanted), rows.shape[0] - 1)
-    return np.ascontiguousarray(rows[order[some]])
+    share = np.cumsum(np.ones(rows.shape[0]) if weight is None else weight[order])
+    n, m = min(settings.BACKGROUND_ROWS, rows.shape[0]), settings.BACKGROUND_CANDIDATES
+    wanted = (np.arange(n * m) + np.random.default_rng([seed, 9]).uniform(size=n * m)) / (n * m)
+    place = np.searchsorted(share, wanted * share[-1])
+    candidates = rows[order[np.minimum(place, rows.shape[0] - 1)]]
+    seen = columns(candidates)
+    distance = cdist(seen, seen, "cityblock")
+    K = np.exp(-distance / (distance.mean() or 1.0))
+    parts = np.arange(n * m).reshape(n, m)
+    chosen, near = parts[:, 0].copy(), K.mean(axis=1)
+    for _ in range(settings.BACKGROUND_ROUNDS):
+        for k, part in enumerate(parts):
+            others = np.delete(chosen, k)
+            chosen[k] = part[np.argmax((near - K[:, others].sum(axis=1) / n)[part])]
+    return np.ascontiguousarray(candidates[chosen])
 
 
 def without_measures(notes: FitNotes | None) -> FitNotes | None:
