@@ -13,10 +13,10 @@ import mondrian_kernel
 # Two kernels, one of which calls the other, with the sum that they must give.
 CALL = """
 import numpy as np
-from mondrian_kernel._kernels.grow import root_keys
-keys = np.empty(3, np.uint64)
-root_keys(np.uint64(7), 0, keys)
-print(int(keys.sum() % np.uint64(1000)))
+from mondrian_kernel._kernels.descent import gather
+scores = np.empty((3, 1))
+gather(np.arange(6, dtype=np.int32).reshape(3, 2), np.arange(6.0)[:, None], 0, 3, scores)
+print(int(scores @ [1] @ [1, 10, 100]))
 """
 # Room for an index, not for code.
 FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
@@ -87,11 +87,11 @@ def test_damaged_files_are_written_again(source, right, tmp_path, kind):
 
 def test_a_file_with_another_signature_is_not_run(source, right, tmp_path):
     """Two processes that write file number 1 at once may leave the code of one for the other."""
-    other = CALL.replace("np.empty(3, np.uint64)", "np.empty(3)")
+    other = CALL.replace("np.empty((3, 1))", "np.empty((3, 1), np.float32)")
     outcome(started(source, other, NUMBA_CACHE_DIR=tmp_path / "other"))
-    (wrong,) = (tmp_path / "other").rglob("grow.root_keys*.nbc")
+    (wrong,) = (tmp_path / "other").rglob("descent.gather*.nbc")
     outcome(started(source, NUMBA_CACHE_DIR=tmp_path / "new"))
-    (target,) = (tmp_path / "new").rglob("grow.root_keys*.nbc")
+    (target,) = (tmp_path / "new").rglob("descent.gather*.nbc")
     target.write_bytes(wrong.read_bytes())
     assert outcome(started(source, NUMBA_CACHE_DIR=tmp_path / "new")) == (right, 0)
 

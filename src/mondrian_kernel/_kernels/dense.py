@@ -95,7 +95,7 @@ def solve_upper(L, n, B):
                 B[k, j] -= b * L[i, j]
 
 
-@kernel
+@kernel(allocates=False)
 def city_block(A, B, out):
     """Write the L1 distances between rows of A (n, D) and columns of B (D, m) to ``out`` (n, m)."""
     for i in range(A.shape[0]):
@@ -107,19 +107,19 @@ def city_block(A, B, out):
                 out[i, j] += abs(own - B[d, j])
 
 
-@kernel
+@kernel(allocates=False)
 def squared_distances(A, B, out):
     """Write the squared distances between rows of A (n, D) and columns of B (D, m) to ``out``."""
     for i in range(A.shape[0]):
         for j in range(B.shape[1]):
-            out[i, j] = (A[i, 0] - B[0, j]) ** 2
+            out[i, j] = (A[i, 0] - B[0, j]) * (A[i, 0] - B[0, j])
         for d in range(1, A.shape[1]):
             own = A[i, d]
             for j in range(B.shape[1]):
-                out[i, j] += (own - B[d, j]) ** 2
+                out[i, j] += (own - B[d, j]) * (own - B[d, j])
 
 
-@kernel(fastmath=True)
+@kernel(allocates=False, fastmath=True)
 def weighted_differences(A, B, P, out):
     """Add Σ_ij P_ij |A_di - B_dj| to ``out`` (D,) for A (D, n), B (D, m), P (n, m), float32."""
     for i in range(A.shape[1]):

@@ -11,7 +11,7 @@ Kernels here allocate nothing and use no slices: that halves the time it takes t
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
-from mondrian_kernel._kernels.streams import left_key, right_key, root_key, uniform, uniform_between
+from mondrian_kernel._kernels.streams import left_key, right_key, uniform, uniform_between
 
 # Columns of ``links`` and ``cut``, and entries of ``size``; see :mod:`._kernels.tables`.
 TREE, PARENT, LEFT, RIGHT, DIM, START, STOP = range(7)
@@ -19,14 +19,7 @@ LOC, TIME = range(2)
 NODES, STACKED, RESTING = range(3)
 
 
-@kernel
-def root_keys(seed, first_tree, key):
-    """Write the keys of the roots of trees ``first_tree, ...`` to ``key`` uint64 (T,)."""
-    for m in range(key.size):
-        key[m] = root_key(seed, first_tree + m)
-
-
-@kernel
+@kernel(inline="always")
 def ring(key, draw, clock, boxes, b, lifetime):
     """Next ring of the clock of box ``b``: (time, dim, loc), or (inf, -1, 0) beyond ``lifetime``.
 
@@ -56,7 +49,7 @@ def ring(key, draw, clock, boxes, b, lifetime):
     return time, dim, uniform_between(key, draw + 2, boxes[b, dim], boxes[b, n_dims + dim])
 
 
-@kernel
+@kernel(inline="always")
 def _part(columns, dim, loc, order, tree, start, stop, spare):
     """Stable partition in place by ``x[dim] <= loc``.
 
@@ -76,37 +69,25 @@ def _part(columns, dim, loc, order, tree, start, stop, spare):
         spare[n_right] = i
         middle += is_left
         n_right += not is_left
-        low = min(low, v)
-        high = max(high, v)
-        max_left = max(max_left, v if is_left else -np.inf)
-        min_right = min(min_right, np.inf if is_left else v)
+        low = v if v < low else low  # numba compiles a function for each type that min meets
+        high = v if v > high else high
+        max_left = v if is_left and v > max_left else max_left
+        min_right = min_right if is_left or v >= min_right else v
     for k in range(n_right):
         order[tree, middle + k] = spare[k]
     return middle, low, high, max_left, min_right
 
 
-@kernel
-def _set_entry(clocks, k, node, key, draw, clock):
-    """Write entry ``k`` of clocks, but not its box."""
-    clocks.node[k], clocks.key[k], clocks.draw[k], clocks.clock[k] = node, key, draw, clock
+@kernel(inline="always")
+def _copy_entry(source, i, target, k):
+    """Copy entry ``i`` of clocks to entry ``k`` of others."""
+    target.node[k], target.key[k] = source.node[i], source.key[i]
+    target.draw[k], target.clock[k] = source.draw[i], source.clock[i]
+    for d in range(source.box.shape[1]):
+        target.box[k, d] = source.box[i, d]
 
 
-@kernel
-def _copy_box(source, i, target, k):
-    for d in range(source.shape[1]):
-        target[k, d] = source[i, d]
-
-
-@kernel
-def _append(links, cut, node, tree, parent, start, stop):
-    """Write a new leaf in row ``node`` of the table."""
-    links[node, TREE], links[node, PARENT] = tree, parent
-    links[node, LEFT] = links[node, RIGHT] = links[node, DIM] = -1
-    links[node, START], links[node, STOP] = start, stop
-    cut[node, LOC] = cut[node, TIME] = np.inf
-
-
-@kernel
+@kernel(allocates=False)
 def grow(columns, trees, lifetime):
     """Let the clocks of all leaves on the stack of ``trees`` run on to ``lifetime``.
 
@@ -117,74 +98,64 @@ def grow(columns, trees, lifetime):
     """
     order, links, cut, spare = trees.order, trees.links, trees.cut, trees.spare
     stack, rest, size = trees.stack, trees.rest, trees.size
-    n_dims, no_draws = columns.shape[0], np.int64(0)  # a literal 0 is a type of its own
+    box, n_dims = stack.box, columns.shape[0]
     while size[STACKED] > 0:
-        top = size[STACKED] - 1
-        left, right = size[NODES], size[NODES] + 1
-        if right >= links.shape[0] or top + 2 > stack.node.size or size[RESTING] >= rest.node.size:
+        top, left = size[STACKED] - 1, size[NODES]
+        full = left + 2 > links.shape[0] or top + 2 > stack.node.size
+        if full or size[RESTING] >= rest.node.size:
             return False
-        # One type for all integers, so that each kernel is compiled once.
-        node, draw = np.int64(stack.node[top]), np.int64(stack.draw[top])
-        key, clock, tree = stack.key[top], stack.clock[top], np.int64(links[node, TREE])
-        start, stop = np.int64(links[node, START]), np.int64(links[node, STOP])
-        dim, loc = -1, 0.0
-        middle, max_left, min_right = start, 0.0, 0.0
+        node, draw, key, clock = stack.node[top], stack.draw[top], stack.key[top], stack.clock[top]
+        tree, start, stop = links[node, TREE], links[node, START], links[node, STOP]
+        dim, middle, max_left, min_right = -1, np.int64(start), 0.0, 0.0
         while dim < 0 and stop - start > 1:
-            time, d, loc = ring(key, draw, clock, stack.box, top, lifetime)
+            time, d, loc = ring(key, draw, clock, box, top, lifetime)
             if d < 0:
                 break
             draw += 3
             clock = time
-            middle, low, high, max_left, min_right = _part(
+            middle, box[top, d], box[top, n_dims + d], max_left, min_right = _part(
                 columns, d, loc, order, tree, start, stop, spare
             )
-            stack.box[top, d], stack.box[top, n_dims + d] = low, high
-            if start < middle < stop:
+            if (start < middle) & (middle < stop):
                 dim = d
+                cut[node, LOC], cut[node, TIME] = loc, clock
+        stack.draw[top], stack.clock[top] = draw, clock
         if dim >= 0:
+            links[node, LEFT], links[node, RIGHT], links[node, DIM] = left, left + 1, dim
+            _copy_entry(stack, top, stack, top + 1)
+            box[top, dim], box[top + 1, n_dims + dim] = min_right, max_left
+            stack.key[top], stack.key[top + 1] = right_key(key), left_key(key)
+            for k in range(2):  # the left child is on top of the right one, and grows on first
+                child = left + 1 - k
+                links[child, TREE], links[child, PARENT] = tree, node
+                links[child, LEFT] = links[child, RIGHT] = links[child, DIM] = -1
+                links[child, START] = start if k else middle
+                links[child, STOP] = middle if k else stop
+                cut[child, LOC] = cut[child, TIME] = np.inf
+                stack.node[top + k], stack.draw[top + k] = child, 0
             size[NODES] += 2
-            cut[node, LOC], cut[node, TIME] = loc, clock
-            links[node, LEFT], links[node, RIGHT], links[node, DIM] = left, right, dim
-            _append(links, cut, left, tree, node, start, middle)
-            _append(links, cut, right, tree, node, middle, stop)
-            _copy_box(stack.box, top, stack.box, top + 1)
-            _set_entry(stack, top, right, right_key(key), no_draws, clock)
-            _set_entry(stack, top + 1, left, left_key(key), no_draws, clock)
-            stack.box[top, dim] = min_right
-            stack.box[top + 1, n_dims + dim] = max_left
             size[STACKED] += 1
             continue
         size[STACKED] -= 1
         has_clock = False
         if stop - start > 1:
             for d in range(n_dims):
-                has_clock |= stack.box[top, n_dims + d] > stack.box[top, d]
+                has_clock |= box[top, n_dims + d] > box[top, d]
         if has_clock:
-            _copy_box(stack.box, top, rest.box, size[RESTING])
-            _set_entry(rest, size[RESTING], node, key, draw, clock)
+            _copy_entry(stack, top, rest, size[RESTING])
             size[RESTING] += 1
     return True
 
 
-@kernel
-def count_nodes(links, cut, n_nodes, lifetime, count):
-    """Write the number of nodes of each tree born by ``lifetime`` to ``count`` int64 (T,)."""
-    for tree in range(count.size):
-        count[tree] = 1
-    for node in range(n_nodes):
-        if cut[node, TIME] <= lifetime and cut[node, TIME] < np.inf:
-            count[links[node, TREE]] += 2
-
-
-@kernel
+@kernel(allocates=False)
 def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 
     ``X`` is float64 (N, D) in row order; ``order``, ``links`` and ``cut`` are those of
     ``GrowingTrees``. ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as
-    long as :func:`count_nodes` says; ``root`` and ``tree`` are not touched. ``offset`` is the place
-    of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives the leaf
-    of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
+    long as ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the
+    place of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives
+    the leaf of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
     """
     n_trees, n_dims = order.shape[0], X.shape[1]
     parent, lower, upper = nodes.parent, nodes.lower, nodes.upper
@@ -221,13 +192,16 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
                     i = order[tree, k]
                     leaf[i, tree] = here + offset
                     for d in range(n_dims):
-                        lower[here, d] = min(lower[here, d], X[i, d])
-                        upper[here, d] = max(upper[here, d], X[i, d])
+                        x, low, high = X[i, d], lower[here, d], upper[here, d]
+                        lower[here, d] = x if x < low else low
+                        upper[here, d] = x if x > high else high
         for here in range(at - 1, first, -1):  # children come after their parent
             above = parent[here] - offset
             for d in range(n_dims):
-                lower[above, d] = min(lower[above, d], lower[here, d])
-                upper[above, d] = max(upper[above, d], upper[here, d])
+                if lower[here, d] < lower[above, d]:
+                    lower[above, d] = lower[here, d]
+                if upper[here, d] > upper[above, d]:
+                    upper[above, d] = upper[here, d]
 
 
 @kernel

@@ -20,49 +20,41 @@ from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.lanes import add_row, scale_and_add
 
 
-@kernel
-def gram(cells, first, offset, above, weight, begin, end, V, out, lanes):
+@kernel(allocates=False)
+def gram(cells, first, offset, above, start, weight, begin, end, V, sums, out, lanes):
     """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, k), trees ``begin:end``.
 
     A row has the value 1 in each of its cells. ``weight`` (L, k), V and ``out`` are of one type,
-    and ``lanes`` is a tuple of k numbers: the compiled code depends on its length.
+    and ``lanes`` is a tuple of k numbers: the compiled code depends on its length. ``sums`` (C, k)
+    is working memory for the cells of any one tree and one more. There those of level l begin at
+    ``start[l]``, int64 (L + 1, M).
     """
     n_levels = weight.shape[0]
     last = n_levels - 1
-    start = np.zeros(n_levels + 1, np.int64)  # of each level in the working memory of one tree
-    room = 1
     for m in range(begin, end):
-        size = 1
-        for level in range(n_levels):
-            size += first[level, m + 1] - first[level, m]
-        room = max(room, size)
-    sums = np.empty((room, len(lanes)), V.dtype)
-    for m in range(begin, end):
-        for level in range(n_levels):
-            start[level + 1] = start[level] + first[level, m + 1] - first[level, m]
-        zero, fine = start[n_levels], start[last]
+        zero, fine = start[n_levels, m], start[last, m]
         for c in range(zero + 1):
             for j in range(len(lanes)):
                 sums[c, j] = 0.0
         for i in range(V.shape[0]):
             add_row(sums, fine + np.intp(cells[m, i]), V, i, lanes)
         for level in range(last, 0, -1):
-            here = offset[level] + first[level, m] - start[level]
-            there = start[level - 1] - first[level - 1, m]
-            for c in range(start[level], start[level + 1]):
+            here = offset[level] + first[level, m] - start[level, m]
+            there = start[level - 1, m] - first[level - 1, m]
+            for c in range(start[level, m], start[level + 1, m]):
                 add_row(sums, there + np.intp(above[here + c]), sums, c, lanes)
-        for c in range(start[1]):
+        for c in range(start[1, m]):
             scale_and_add(sums, c, weight, 0, zero, lanes)
         for level in range(1, n_levels):
-            here = offset[level] + first[level, m] - start[level]
-            there = start[level - 1] - first[level - 1, m]
-            for c in range(start[level], start[level + 1]):
+            here = offset[level] + first[level, m] - start[level, m]
+            there = start[level - 1, m] - first[level - 1, m]
+            for c in range(start[level, m], start[level + 1, m]):
                 scale_and_add(sums, c, weight, level, there + np.intp(above[here + c]), lanes)
         for i in range(V.shape[0]):
             add_row(out, i, sums, fine + np.intp(cells[m, i]), lanes)
 
 
-@kernel
+@kernel(allocates=False)
 def scatter(cells, first, begin, end, V, out):
     """Add the sums of V (N, k) over the rows of each finest cell to ``out`` (C, k)."""
     n_rows, width = V.shape
@@ -73,7 +65,7 @@ def scatter(cells, first, begin, end, V, out):
                 out[c, j] += V[i, j]
 
 
-@kernel
+@kernel(allocates=False)
 def gather(cells, first, begin, end, W, out):
     """Add the sums of W (C, k) over the finest cells of each row to ``out`` (N, k)."""
     n_rows, width = out.shape

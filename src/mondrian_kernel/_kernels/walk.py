@@ -8,7 +8,7 @@ from mondrian_kernel._settings import WALK_LANES as LANES
 from mondrian_kernel._settings import WALK_ROWS as ROW_BLOCK
 
 
-@kernel
+@kernel(allocates=False)
 def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
     """Label the cells at ``lifetime`` from left to right, tree by tree.
 
@@ -22,7 +22,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
         stack[0, 0], stack[0, 1] = root[m], -1
         top = 0
         while top >= 0:
-            node, cell = stack[top, 0], int(stack[top, 1])
+            node, cell = stack[top, 0], np.int64(stack[top, 1])
             top -= 1
             if cell < 0 and (time[node] > lifetime or time[node] == np.inf):
                 cell = total
@@ -37,17 +37,19 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
 
 # The sum may be taken in any order, so that it vectorises (twice as fast); it is 0 in every order
 # for a row inside, and always the same for the same row and box.
-@kernel(fastmath={"reassoc", "nsz"})
+@kernel(allocates=False, fastmath={"reassoc", "nsz"})
 def box_distance(X, i, lower, upper, node):
     """L1 distance from row ``i`` to the box of ``node``, exactly 0 inside."""
     zero = X.dtype.type(0)  # sums have the type of the rows
     distance = zero
     for d in range(X.shape[1]):
-        distance += max(max(lower[node, d] - X[i, d], X[i, d] - upper[node, d]), zero)
+        below, over = lower[node, d] - X[i, d], X[i, d] - upper[node, d]
+        far = over if over > below else below
+        distance += far if far > zero else zero
     return distance
 
 
-@kernel
+@kernel(allocates=False)
 def _log_stay(X, i, nodes, node, lifetimes, log_stay):
     """Write log-probabilities that row ``i`` stays in its cells to ``log_stay`` (L,); see ``walk``.
 
@@ -146,49 +148,49 @@ def decay(X, nodes, pieces):
     return n
 
 
-@kernel
+@kernel(allocates=False)
 def descend(X, root, steps, node_of):
-    """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` (n,) receives these.
+    """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` receives these.
 
+    ``node_of`` is uint64 (n + LANES,): indices without a sign are never negative.
     There are always as many lanes, so that the loop over them is unrolled. Beyond the last row they
     repeat it.
     """
-    n_rows, at = X.shape[0], np.empty(LANES, np.uint64)  # no sign: no negative index to look for
-    for begin in range(0, n_rows, LANES):
+    last = X.shape[0] - 1
+    for begin in range(0, last + 1, LANES):
         for j in range(LANES):
-            at[j] = root
+            node_of[np.uint64(begin + j)] = root
         moving = True
         while moving:
             moving = False
             for j in range(LANES):
-                i, step = np.uint64(min(begin + j, n_rows - 1)), steps[at[j]]
+                lane = np.uint64(begin + j)
+                i, at = np.uint64(begin + j if begin + j < last else last), node_of[lane]
+                step = steps[at]
                 goes_left = X[i, np.uint64(step.dim)] <= step.loc
                 after = np.uint64(step.left if goes_left else step.right)
-                moving |= after != at[j]
-                at[j] = after
-        for j in range(min(LANES, n_rows - begin)):
-            node_of[begin + j] = at[j]
+                moving |= after != at
+                node_of[lane] = after
 
 
-@kernel
-def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores):
+@kernel(allocates=False)
+def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores, node_of, log_stay):
     """Add Σ_l value[l] Σ_m p_lm W[cells[node, l]] to ``scores`` (n, K + 1).
 
     ``arrays`` are those of a ``NodeTable``, as a plain tuple, and ``steps`` its ``STEP`` records;
     ``cells`` int32 (n_nodes, L) are the cells of a node at each lifetime, and ``W`` (F, K) their
     weights; p_lm is the probability that a row stays in its cell, see
     :func:`mondrian_kernel._kernels.walk.walk`. The last column of ``scores`` receives the mean of
-    p_0m² instead.
+    p_0m² instead. ``node_of`` uint64 (n + LANES,) and ``log_stay`` (L,) are working memory.
     """
     nodes = NodeTable(*arrays)
-    n_rows, n_outputs, n_levels = X.shape[0], W.shape[1], lifetimes.size
-    node_of, log_stay = np.empty(n_rows, np.uint32), np.empty(n_levels)
+    n_outputs = W.shape[1]
     for m in range(nodes.root.size):
         descend(X, nodes.root[m], steps, node_of)
-        for i in range(n_rows):
-            node = np.uint64(node_of[i])
+        for i in range(X.shape[0]):
+            node = node_of[i]
             _log_stay(X, i, nodes, np.int64(node), lifetimes, log_stay)
-            for level in range(n_levels):
+            for level in range(lifetimes.size):
                 c, stay = np.uint64(cells[node, level]), 1.0
                 if log_stay[level] < 0.0:
                     stay = np.exp(log_stay[level])

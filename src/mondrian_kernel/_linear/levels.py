@@ -159,11 +159,13 @@ class LevelOperator(Operator):
         """
         from mondrian_kernel._kernels.levels import gram
 
-        table = self._cells, self._starts, self._levels.offset, self._above
+        start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
+        table = self._cells, self._starts, self._levels.offset, self._above, start
         each, out = weights / self._cells.shape[0], np.empty_like(V)
 
         def product(begin: int, end: int, part: FloatArray) -> None:
-            gram(*table, own, begin, end, right, part, (0,) * lanes)
+            room = np.empty((start[-1].max() + 1, lanes), V.dtype)
+            gram(*table, own, begin, end, right, room, part, (0,) * lanes)
 
         for first in range(0, V.shape[1], LANES):
             some = slice(first, min(first + LANES, V.shape[1]))

@@ -267,7 +267,7 @@ def minimise_hinge(
     the equality.
     """
     from mondrian_kernel._kernels.descent import hinge_descent
-    from mondrian_kernel._kernels.streams import root_key
+    from mondrian_kernel._kernels.streams import root_keys
 
     n_outputs = Y.shape[1]
     upper = dual_bound(alpha) * sample_weight
@@ -277,7 +277,7 @@ def minimise_hinge(
         A = np.clip(dual0 * Y, 0.0, upper[:, None])
     rows = np.flatnonzero(upper > 0).astype(np.int32)
     orders = [rows.copy() for _ in range(n_outputs)]
-    keys = [np.uint64(root_key(np.uint64(0), k)) for k in range(n_outputs)]
+    keys = root_keys(0, 0, n_outputs)
     draws = np.zeros(n_outputs, np.int64)
     W = operator.scatter(A * Y)
     violation = settings.HINGE_FIRST_VIOLATION

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._model.trend import Trend
@@ -201,9 +202,9 @@ class FittedModel:
         levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
         W, values = np.ascontiguousarray(W), levels.values
         # Rows that are close to each other, as in the first tree, share nodes in the cache.
-        node = np.empty(rows.shape[0], np.uint32)
+        node = np.empty(rows.shape[0] + settings.WALK_LANES, np.uint64)
         descend(rows, self.trees.root[0], steps, node)
-        order = np.argsort(node)
+        order = np.argsort(node[: rows.shape[0]])
         rows, out = rows[order], np.zeros((rows.shape[0], W.shape[1] + 1))
 
         def run(begin: int, end: int) -> None:
@@ -216,6 +217,8 @@ class FittedModel:
                 values,
                 W,
                 out[begin:end],
+                np.empty(end - begin + settings.WALK_LANES, np.uint64),
+                np.empty(levels.n_levels),
             )
 
         in_threads(run, rows.shape[0], n_jobs, work=10 * rows.shape[0] * levels.n_trees)

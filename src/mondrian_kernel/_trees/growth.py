@@ -140,14 +140,18 @@ class Block:
     @classmethod
     def plant(cls, seed: int, first_tree: int, n_trees: int, n_rows: int, box: FloatArray) -> Block:
         """Trees at time 0: one root each, on the ``box``, the lower sides first."""
-        from mondrian_kernel._kernels.grow import START, STOP, TREE, root_keys
+        from mondrian_kernel._kernels.grow import START, STOP, TREE
+        from mondrian_kernel._kernels.streams import root_keys
 
-        node, key = np.arange(n_trees, dtype=np.int32), np.empty(n_trees, np.uint64)
+        node = np.arange(n_trees, dtype=np.int32)
         links = np.full((n_trees, 7), -1, np.int32)
         links[:, TREE], links[:, START], links[:, STOP] = node, 0, n_rows
-        root_keys(np.uint64(seed), first_tree, key)
         clocks = Clocks(
-            node, key, np.zeros(n_trees, np.int32), np.zeros(n_trees), np.tile(box, (n_trees, 1))
+            node,
+            root_keys(seed, first_tree, n_trees),
+            np.zeros(n_trees, np.int32),
+            np.zeros(n_trees),
+            np.tile(box, (n_trees, 1)),
         )
         order = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
         return cls(order, links, np.full((n_trees, 2), np.inf), clocks)
@@ -174,11 +178,11 @@ class Block:
 
     def count_nodes(self, lifetime: float) -> NDArray[np.int64]:
         """Count the nodes of each tree that are born by ``lifetime``."""
-        from mondrian_kernel._kernels.grow import count_nodes
+        from mondrian_kernel._kernels.grow import TIME, TREE
 
-        count = np.empty(self.order.shape[0], np.int64)
-        count_nodes(self.links, self.cut, self.n_nodes, lifetime, count)
-        return count
+        time = self.cut[: self.n_nodes, TIME]
+        tree = self.links[np.flatnonzero((time <= lifetime) & (time < np.inf)), TREE]
+        return 1 + 2 * np.bincount(tree, minlength=self.order.shape[0])
 
     def freeze(
         self, X: FloatArray, lifetime: float, nodes: NodeTable, first_node: int, leaf: IntArray
