@@ -71,8 +71,9 @@ def _part(columns, dim, loc, order, tree, start, stop, spare):
         n_right += not is_left
         low = v if v < low else low  # numba compiles a function for each type that min meets
         high = v if v > high else high
-        max_left = v if is_left and v > max_left else max_left
-        min_right = min_right if is_left or v >= min_right else v
+        on_left, on_right = (v, np.inf) if is_left else (-np.inf, v)
+        max_left = on_left if on_left > max_left else max_left
+        min_right = on_right if on_right < min_right else min_right
     for k in range(n_right):
         order[tree, middle + k] = spare[k]
     return middle, low, high, max_left, min_right
@@ -198,10 +199,9 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
         for here in range(at - 1, first, -1):  # children come after their parent
             above = parent[here] - offset
             for d in range(n_dims):
-                if lower[here, d] < lower[above, d]:
-                    lower[above, d] = lower[here, d]
-                if upper[here, d] > upper[above, d]:
-                    upper[above, d] = upper[here, d]
+                low, high = lower[here, d], upper[here, d]
+                lower[above, d] = low if low < lower[above, d] else lower[above, d]
+                upper[above, d] = high if high > upper[above, d] else upper[above, d]
 
 
 @kernel

@@ -149,46 +149,46 @@ def decay(X, nodes, pieces):
 
 
 @kernel(allocates=False)
-def descend(X, root, steps, node_of):
-    """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` receives these.
+def descend(X, root, steps, node_of, at):
+    """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` (n,) receives these.
 
-    ``node_of`` is uint64 (n + LANES,): indices without a sign are never negative.
     There are always as many lanes, so that the loop over them is unrolled. Beyond the last row they
-    repeat it.
+    repeat it. ``at`` uint64 (LANES,) is working memory; without a sign no index is negative.
     """
-    last = X.shape[0] - 1
-    for begin in range(0, last + 1, LANES):
+    n_rows, last = X.shape[0], X.shape[0] - 1
+    for begin in range(0, n_rows, LANES):
         for j in range(LANES):
-            node_of[np.uint64(begin + j)] = root
+            at[j] = root
         moving = True
         while moving:
             moving = False
             for j in range(LANES):
-                lane = np.uint64(begin + j)
-                i, at = np.uint64(begin + j if begin + j < last else last), node_of[lane]
-                step = steps[at]
+                i, step = np.uint64(begin + j if begin + j < last else last), steps[at[j]]
                 goes_left = X[i, np.uint64(step.dim)] <= step.loc
                 after = np.uint64(step.left if goes_left else step.right)
-                moving |= after != at
-                node_of[lane] = after
+                moving |= after != at[j]
+                at[j] = after
+        for j in range(LANES if begin + LANES < n_rows else n_rows - begin):
+            node_of[begin + j] = at[j]
 
 
 @kernel(allocates=False)
-def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores, node_of, log_stay):
+def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores, node_of, at, log_stay):
     """Add Σ_l value[l] Σ_m p_lm W[cells[node, l]] to ``scores`` (n, K + 1).
 
     ``arrays`` are those of a ``NodeTable``, as a plain tuple, and ``steps`` its ``STEP`` records;
     ``cells`` int32 (n_nodes, L) are the cells of a node at each lifetime, and ``W`` (F, K) their
     weights; p_lm is the probability that a row stays in its cell, see
     :func:`mondrian_kernel._kernels.walk.walk`. The last column of ``scores`` receives the mean of
-    p_0m² instead. ``node_of`` uint64 (n + LANES,) and ``log_stay`` (L,) are working memory.
+    p_0m² instead. ``node_of`` uint32 (n,), ``at`` uint64 (LANES,) and ``log_stay`` (L,) are working
+    memory.
     """
     nodes = NodeTable(*arrays)
     n_outputs = W.shape[1]
     for m in range(nodes.root.size):
-        descend(X, nodes.root[m], steps, node_of)
+        descend(X, nodes.root[m], steps, node_of, at)
         for i in range(X.shape[0]):
-            node = node_of[i]
+            node = np.uint64(node_of[i])
             _log_stay(X, i, nodes, np.int64(node), lifetimes, log_stay)
             for level in range(lifetimes.size):
                 c, stay = np.uint64(cells[node, level]), 1.0

@@ -202,9 +202,9 @@ class FittedModel:
         levels, arrays, steps = self.levels, tuple(self.trees.nodes), self._steps
         W, values = np.ascontiguousarray(W), levels.values
         # Rows that are close to each other, as in the first tree, share nodes in the cache.
-        node = np.empty(rows.shape[0] + settings.WALK_LANES, np.uint64)
-        descend(rows, self.trees.root[0], steps, node)
-        order = np.argsort(node[: rows.shape[0]])
+        node = np.empty(rows.shape[0], np.uint32)
+        descend(rows, self.trees.root[0], steps, node, np.empty(settings.WALK_LANES, np.uint64))
+        order = np.argsort(node)
         rows, out = rows[order], np.zeros((rows.shape[0], W.shape[1] + 1))
 
         def run(begin: int, end: int) -> None:
@@ -217,7 +217,8 @@ class FittedModel:
                 values,
                 W,
                 out[begin:end],
-                np.empty(end - begin + settings.WALK_LANES, np.uint64),
+                node[begin:end],
+                np.empty(settings.WALK_LANES, np.uint64),
                 np.empty(levels.n_levels),
             )
 
