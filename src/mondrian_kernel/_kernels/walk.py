@@ -25,7 +25,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
             node, cell = stack[top, 0], np.int64(stack[top, 1])
             top -= 1
             if cell < 0 and (time[node] > lifetime or time[node] == np.inf):
-                cell = total
+                cell = np.int64(total)
                 total += 1
             column[node] = cell
             if left[node] >= 0:
