@@ -281,7 +281,7 @@ class ExactStream:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.online = OnlineTrees.from_trees(*state["trees"])
-        self.scale, self.relevance, self.alpha = map(state.get, ("scale", "relevance", "alpha"))
+        self.scale, self.relevance, self.alpha = (state[k] for k in ("scale", "relevance", "alpha"))
         self._level_weights, self._scale_rule = state["level_weights"], state["scale_rule"]
         self._kept, self._numbers = state["kept"], state["numbers"]
         self._ridge = self._new_ridge(TrainingRows(*state["rows"]))
