@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mondrian_kernel
@@ -100,3 +101,27 @@ def test_processes_that_start_at_once_share_a_folder(source, right, tmp_path):
     processes = [started(source, NUMBA_CACHE_DIR=tmp_path) for _ in range(4)]
     assert [outcome(process) for process in processes] == [(right, 0)] * 4
     assert not list(tmp_path.rglob("*.tmp.*"))
+
+
+FIT = """
+import numpy as np
+from mondrian_kernel import MondrianKernelRegressor
+X = np.random.default_rng(0).normal(size=(40, 2))
+model = MondrianKernelRegressor(n_estimators=4, random_state=0).fit(X, np.sin(X[:, 0]))
+print(*model.predict(X[:5] + 0.01))
+"""
+
+
+def test_without_compiling_a_fit_gives_the_same_predictions():
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", FIT],
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for off in ("0", "1")
+    ]
+    compiled, plain = np.array(said, dtype=float)
+    np.testing.assert_allclose(plain, compiled, rtol=1e-3, atol=1e-4)  # sums in single precision

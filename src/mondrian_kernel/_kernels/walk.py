@@ -164,8 +164,8 @@ def descend(X, root, steps, node_of, at):
             moving = False
             for j in range(LANES):
                 i, step = np.uint64(begin + j if begin + j < last else last), steps[at[j]]
-                goes_left = X[i, np.uint64(step.dim)] <= step.loc
-                after = np.uint64(step.left if goes_left else step.right)
+                goes_left = X[i, np.uint64(step["dim"])] <= step["loc"]
+                after = np.uint64(step["left"] if goes_left else step["right"])
                 moving |= after != at[j]
                 at[j] = after
         for j in range(LANES if begin + LANES < n_rows else n_rows - begin):
