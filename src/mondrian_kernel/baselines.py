@@ -35,12 +35,7 @@ class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "random_state": ["random_state"],
     }
 
-    def _training_rows(self, X: ArrayLike) -> tuple[FloatArray, np.random.RandomState]:
-        """Validate the rows given to ``fit``, and return a generator with them."""
-        return check_rows(self, X, reset=True), check_random_state(self.random_state)
-
     def _new_rows(self, X: ArrayLike) -> FloatArray:
-        """Validate the rows given to ``transform``."""
         check_is_fitted(self)
         return check_rows(self, X)
 
@@ -130,7 +125,7 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         LaplaceFourierFeatures
             The fitted transformer.
         """
-        rows, rng = self._training_rows(X)
+        rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
         with np.errstate(over="ignore"):
             self.frequencies_: FloatArray = self.lifetime * draws
@@ -284,13 +279,15 @@ class RandomBinningFeatures(LaplaceFeatures):
             The same as ``fit(X).transform(X)``, in about half the time.
         """
         columns = self._fit(X)
-        self._check_entries(columns.shape[1])
+        _check_int32(
+            len(self.shifts_) * columns.shape[1], "entries", "transform the rows in batches"
+        )
         return self._csr(columns)
 
     @all_or_nothing
     def _fit(self, X: ArrayLike) -> IntArray:
         """Draw the grids, number their cells and return the feature of each row, (M, N)."""
-        rows, rng = self._training_rows(X)
+        rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         shape = (self.n_grids, rows.shape[1])
         with np.errstate(over="ignore"):
             self.inverse_widths_: FloatArray = self.lifetime / rng.standard_gamma(2.0, size=shape)
@@ -328,7 +325,7 @@ class RandomBinningFeatures(LaplaceFeatures):
             A new row has one for each grid in which its cell holds a training row.
         """
         rows = self._new_rows(X)
-        self._check_entries(len(rows))
+        _check_int32(len(self.shifts_) * len(rows), "entries", "transform the rows in batches")
         columns = np.empty((len(self.shifts_), len(rows)), dtype=np.int32)
         offsets = self._offsets(rows)
         for grid, column in enumerate(columns):
@@ -347,9 +344,6 @@ class RandomBinningFeatures(LaplaceFeatures):
         data = np.full(int(indptr[-1]), 1.0 / np.sqrt(n_grids))
         shape = (n_rows, self._n_features_out)
         return sp.csr_matrix((data, columns.T[is_known], indptr), shape=shape)
-
-    def _check_entries(self, n_rows: int) -> None:
-        _check_int32(n_rows * len(self.shifts_), "entries", "transform the rows in batches")
 
     def _offsets(self, rows: FloatArray) -> FloatArray:
         """Return x - origin_, transposed so that each column is contiguous."""

@@ -141,22 +141,24 @@ def lifetime_path(
     if loss != "squared":
         if features is not None or not fit_intercept or solver != "auto":
             raise ValueError("features, fit_intercept=False and solver are for loss='squared'.")
-        data = class_rows(X, y, validation, sample_weight, checker)
+        rows, labels, n_classes, weight, parts = class_rows(
+            X, y, validation, sample_weight, checker
+        )
         if grid is not None:
-            check_penalty(grid[0], data.labels.size if data.weight is None else data.weight.sum())
+            check_penalty(grid[0], labels.size if weight is None else weight.sum())
         return loss_path(
-            data.rows,
-            data.labels,
-            data.classes.size,
+            rows,
+            labels,
+            n_classes,
             loss,
             n_estimators=n_estimators,
-            max_rows=data.rows.shape[0],
-            parts=data.parts,
+            max_rows=rows.shape[0],
+            parts=parts,
             n_lifetimes=n_lifetimes,
             max_lifetime=end,
             lifetimes=None if lifetimes is None else check_lifetimes(lifetimes),
             alphas=grid,
-            sample_weight=data.weight,
+            sample_weight=weight,
             seed=draw_seed(random_state),
             n_jobs=n_jobs,
             callback=callback,

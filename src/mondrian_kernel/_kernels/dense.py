@@ -22,23 +22,6 @@ def matches(cells, begin, end, out):
                 out[j, i] = n
 
 
-# The sum may be taken in any order, so that it vectorises; it is the same for the same two rows.
-@kernel(fastmath={"reassoc", "nsz"})
-def values_where_matched(cells, others, values, begin, end, out):
-    """Sum ``values`` (n, M) of others over the trees in which a row shares their cell.
-
-    ``cells`` (N, M) and ``others`` (n, M) are int32; rows ``begin:end`` of ``out`` (N, n) are set.
-    """
-    n_trees = cells.shape[1]
-    for block in range(0, others.shape[0], 32):
-        for i in range(begin, end):
-            for j in range(block, min(block + 32, others.shape[0])):
-                total = 0.0
-                for m in range(n_trees):
-                    total += values[j, m] if cells[i, m] == others[j, m] else 0.0
-                out[i, j] = total
-
-
 @kernel
 def centre(u, V):
     """Take the direction u (N,) of length 1 out of the columns of V (N, k), in place."""

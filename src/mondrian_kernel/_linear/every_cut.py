@@ -7,6 +7,7 @@ each cut; drift is checked at the end of each block.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -293,18 +294,13 @@ class EveryCut:
         H[i + 1, i] -= 1.0
         d = _ldl(H)
         sums = scatter_cells(self._then[self.cells], self.residual[:, None], n_cells)
-        beta = solve_triangular(H, E.T @ sums[:, 0], lower=True, unit_diagonal=True) / self.alpha
-
-        def eliminate(V: FloatArray) -> FloatArray:
-            VL: FloatArray = solve_triangular(
-                H, V.T, lower=True, unit_diagonal=True, overwrite_b=True, check_finite=False
-            ).T
-            return VL
-
+        solve = partial(solve_triangular, H, trans=1, unit_diagonal=True, check_finite=False)
+        beta = solve(E.T @ sums[:, 0]) / self.alpha
         if not self._primal:
-            R = eliminate(self.alpha * X)
+            R = solve(self.alpha * X.T, overwrite_b=True).T
         up = self._now[:n_cells]
-        return LowRank(eliminate(E - U[up]), R, d, beta / d, self.coef[up])
+        Y = solve((E - U[up]).T, overwrite_b=True).T
+        return LowRank(Y, R, d, beta / d, self.coef[up])
 
     def _sweep(
         self, low_rank: LowRank, residual: FloatArray, slack: FloatArray
@@ -370,13 +366,13 @@ def _running(V: FloatArray) -> FloatArray:
 
 
 def _ldl(H: FloatArray) -> FloatArray:
-    """Overwrite the lower triangle of H with unit lower L where H = L diag(d) Lᵀ; return d."""
+    """Overwrite the upper triangle of H with unit upper Lᵀ where H = L diag(d) Lᵀ; return d."""
     for begin in range(0, H.shape[0], settings.LDL_PANEL):
         end = min(begin + settings.LDL_PANEL, H.shape[0])
         for j in range(begin, end):
-            column = H[j + 1 :, j].copy()
-            H[j + 1 :, j] /= H[j, j]
-            H[j + 1 :, j + 1 : end] -= column[:, None] * H[j + 1 : end, j]
-        below, d = H[end:, begin:end], H.diagonal()[begin:end]
-        H[end:, end:] -= (below * d) @ below.T
+            row = H[j, j + 1 :].copy()
+            H[j, j + 1 :] /= H[j, j]
+            H[j + 1 : end, j + 1 :] -= H[j, j + 1 : end, None] * row
+        beside, d = H[begin:end, end:], H.diagonal()[begin:end]
+        H[end:, end:] -= beside.T @ (d[:, None] * beside)
     return H.diagonal().copy()

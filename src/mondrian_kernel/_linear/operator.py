@@ -295,22 +295,6 @@ class CellOperator(Operator):
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
         return cell_features(self.cells[some], None, self._fine)
 
-    def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
-        from mondrian_kernel._kernels.dense import values_where_matched
-
-        n_new, n_trees = Phi_new.shape[0], self.cells.shape[1]
-        if np.any(np.diff(Phi_new.indptr) != n_trees):  # rows far from the data
-            return super().kernel_with(Phi_new)
-        others, values = (a.reshape(n_new, n_trees) for a in (Phi_new.indices, Phi_new.data))
-        K = np.empty((self.n_rows, n_new))
-
-        def run(begin: int, end: int) -> None:
-            values_where_matched(self.cells, others, values, begin, end, K)
-
-        in_threads(run, self.n_rows, self.n_jobs, work=K.size * n_trees / 8)
-        K *= self._scale[:, None]
-        return K
-
     def kernel_matrix(self) -> FloatArray:
         from mondrian_kernel._kernels.dense import matches
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import signature
 from numbers import Integral, Real
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,8 @@ from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.on_disk import is_on_disk, taken
 
 P = ParamSpec("P")
+Parts = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""The rows to fit and the rows to hold out, by their numbers."""
 
 
 def default_alphas() -> FloatArray:
@@ -245,37 +247,30 @@ def loss_targets(
     return encode(labels, classes.size, loss), classes
 
 
-class ClassRows(NamedTuple):
-    """Rows with class numbers and weights; ``parts`` are the rows to fit and to hold out."""
-
-    rows: FloatArray
-    labels: NDArray[np.intp]
-    classes: NDArray[Any]
-    weight: FloatArray | None
-    parts: tuple[NDArray[np.intp], NDArray[np.intp]] | None
-
-
 def class_rows(
     X: ArrayLike,
     y: ArrayLike,
     validation: tuple[ArrayLike, ArrayLike] | None,
     sample_weight: ArrayLike | None,
     checker: MondrianFeatures,
-) -> ClassRows:
-    """Check rows and classes; rows held out follow the others."""
+) -> tuple[FloatArray, NDArray[np.intp], int, FloatArray | None, Parts | None]:
+    """Return rows, class numbers, the number of classes, weights, and what is held out.
+
+    Rows held out follow the others.
+    """
     rows = check_rows(checker, X, reset=True)
     check_magnitudes(rows, "X", least=1.0 / settings.LARGEST_NUMBER)
     labels, classes = class_labels(y, rows)
     weight = check_weights(sample_weight, rows)
-    parts = None
-    if validation is not None:
-        with naming("validation"):
-            X_val = check_rows(checker, validation[0])
-            labels_val, _ = class_labels(validation[1], X_val, classes)
-        parts = np.arange(rows.shape[0]), np.arange(X_val.shape[0]) + rows.shape[0]
-        rows, labels = np.concatenate([rows, X_val]), np.concatenate([labels, labels_val])
-        if weight is not None:
-            weight = np.concatenate([weight, np.ones(X_val.shape[0])])
     if weight is not None and not weight.all():
         raise ValueError("sample_weight is zero for some rows: leave these rows out.")
-    return ClassRows(rows, labels, classes, weight, parts)
+    if validation is None:
+        return rows, labels, classes.size, weight, None
+    with naming("validation"):
+        X_val = check_rows(checker, validation[0])
+        labels_val, _ = class_labels(validation[1], X_val, classes)
+    parts = np.arange(rows.shape[0]), np.arange(X_val.shape[0]) + rows.shape[0]
+    rows, labels = np.concatenate([rows, X_val]), np.concatenate([labels, labels_val])
+    if weight is not None:
+        weight = np.concatenate([weight, np.ones(X_val.shape[0])])
+    return rows, labels, classes.size, weight, parts

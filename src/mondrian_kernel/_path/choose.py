@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,20 +39,18 @@ class Wanted(NamedTuple):
         return most if isinstance(self.n_estimators, str) else min(self.n_estimators, most)
 
 
-def choose(
-    wanted: Wanted, evaluate: Callable[[FloatArray | None, FloatArray | None], LifetimePath]
-) -> Choice:
+def choose(wanted: Wanted, evaluate: Callable[..., LifetimePath], **how: Any) -> Choice:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
-    ``evaluate`` returns the path at given lifetimes and alphas, where None leaves them to it. It is
-    not called where both are numbers.
+    ``evaluate`` returns the path at given ``lifetimes`` and ``alphas``, where None leaves them to
+    it. It is not called where both are numbers.
     """
     lifetime, alpha, *_ = wanted
     lifetimes = None if isinstance(lifetime, str) else np.array([float(lifetime)])
     alphas = None if isinstance(alpha, str) else np.array([float(alpha)])
     if lifetimes is not None and alphas is not None:
         return float(lifetime), float(alpha), None
-    path = evaluate(lifetimes, alphas)
+    path = evaluate(lifetimes=lifetimes, alphas=alphas, **how)
     return path.best_lifetime if lifetimes is None else float(lifetime), path.best_alpha, path
 
 
@@ -71,14 +70,17 @@ def choose_width(
     are exact. With more rows a fifth of them is held out, whether or not copies of these are
     fitted.
     """
-    how = rows, Y, weight, seed, wanted, criterion, solver
-    return choose(wanted, lambda lifetimes, alphas: _ridge_choice(*how, lifetimes, alphas))
+
+    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+        some = sample_rows(rows.shape[0], seed)
+        data = rows[some], Y[some], None if weight is None else weight[some]
+        return _ridge_choice(data, seed, wanted, criterion, solver, lifetimes, alphas)
+
+    return choose(wanted, evaluate)
 
 
 def _ridge_choice(
-    rows: FloatArray,
-    Y: FloatArray,
-    weight: FloatArray | None,
+    data: tuple[FloatArray, FloatArray, FloatArray | None],
     seed: int,
     wanted: Wanted,
     criterion: str,
@@ -87,15 +89,14 @@ def _ridge_choice(
     alphas: FloatArray | None,
 ) -> LifetimePath:
     """Return the path that decides, at the given lifetimes and alphas where there are any."""
-    some = sample_rows(rows.shape[0], seed)
-    rows, Y, weight = rows[some], Y[some], None if weight is None else weight[some]
-    joined = join_copies(rows, Y, weight)
+    joined = join_copies(*data)
     exact = joined[0].shape[0] <= settings.EXACT_ROWS
     if criterion == "loo" and solver != "dense" and not exact:
         criterion = "holdout"
     if criterion != "holdout":  # a row is left out with its copies
-        rows, Y, weight = joined
+        data = joined
         solver = "dense" if solver == "auto" and exact else solver
+    rows, Y, weight = data
     order, held_out = np.random.default_rng(seed).permutation(rows.shape[0]), None
     if criterion == "holdout":
         n_out = max(1, int(settings.HELD_OUT_SHARE * order.size))
@@ -167,26 +168,17 @@ def choose_loss_width(
     wanted: Wanted,
 ) -> Choice:
     """Choose for a classifier, on some rows and trees."""
-
-    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
-        return loss_path(
-            rows,
-            labels,
-            n_classes,
-            loss,
-            n_estimators=wanted.n_trees(settings.LOSS_SAMPLE_TREES),
-            max_rows=int(
-                np.clip(settings.LOSS_SAMPLE_TARGETS // n_classes, *settings.LOSS_SAMPLE_ROWS)
-            ),
-            lifetimes=lifetimes,
-            alphas=alphas,
-            sample_weight=sample_weight,
-            seed=seed,
-            n_jobs=wanted.n_jobs,
-            callback=listener(wanted.verbose),
-        )
-
-    return choose(wanted, evaluate)
+    most = np.clip(settings.LOSS_SAMPLE_TARGETS // n_classes, *settings.LOSS_SAMPLE_ROWS)
+    return choose(
+        wanted,
+        partial(loss_path, rows, labels, n_classes, loss),
+        n_estimators=wanted.n_trees(settings.LOSS_SAMPLE_TREES),
+        max_rows=int(most),
+        sample_weight=sample_weight,
+        seed=seed,
+        n_jobs=wanted.n_jobs,
+        callback=listener(wanted.verbose),
+    )
 
 
 def choose_forest_width(
@@ -199,23 +191,21 @@ def choose_forest_width(
 ) -> Choice:
     """Choose for a forest, on some rows and trees."""
 
-    def evaluate(lifetimes: FloatArray | None, alphas: FloatArray | None) -> LifetimePath:
+    def evaluate(**how: Any) -> LifetimePath:
         first, weight = join_equal(rows, Y, sample_weight)
         some = np.random.default_rng(seed).permutation(first.size)[: settings.FOREST_SAMPLE_ROWS]
-        return forest_path(
-            rows[first[some]],
-            Y[first[some]],
-            n_estimators=wanted.n_trees(settings.FOREST_SAMPLE_TREES),
-            lifetimes=lifetimes,
-            alphas=alphas,
-            sample_weight=weight[some],
-            fit_intercept=fit_intercept,
-            seed=seed,
-            n_jobs=wanted.n_jobs,
-            callback=listener(wanted.verbose),
-        )
+        data = rows[first[some]], Y[first[some]]
+        return forest_path(*data, sample_weight=weight[some], **how)
 
-    return choose(wanted, evaluate)
+    return choose(
+        wanted,
+        evaluate,
+        n_estimators=wanted.n_trees(settings.FOREST_SAMPLE_TREES),
+        fit_intercept=fit_intercept,
+        seed=seed,
+        n_jobs=wanted.n_jobs,
+        callback=listener(wanted.verbose),
+    )
 
 
 def enough_trees(

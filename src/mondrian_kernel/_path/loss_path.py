@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +15,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import check_loss, encode, value
 from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._path.checks import (
-    default_alphas,
-)
+from mondrian_kernel._path.checks import Parts, default_alphas
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._trees.growth import Growth
@@ -33,7 +32,7 @@ def loss_path(
     *,
     n_estimators: int = 200,
     max_rows: int = 4000,
-    parts: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
+    parts: Parts | None = None,
     n_lifetimes: int = 20,
     max_lifetime: float | None = None,
     lifetimes: ArrayLike | None = None,
@@ -78,11 +77,8 @@ def loss_path(
     budget = min(every_row_apart, max(2 * n_estimators, settings.CHOICE_PATH_CELLS // Y.shape[1]))
     if wanted is not None or max_lifetime is not None:
         budget = every_row_apart  # as far as was asked for
-    patience = (
-        settings.LOSS_PATIENCE_FEW
-        if fitted.size <= settings.LOSS_FEW_ROWS
-        else settings.LOSS_PATIENCE
-    )
+    few = fitted.size <= settings.LOSS_FEW_ROWS
+    patience = settings.LOSS_PATIENCE_FEW if few else settings.LOSS_PATIENCE
     plan = Plan(n_lifetimes, budget, patience, None, max_lifetime, wanted)
     return follow(growth, learner, plan, grid, "holdout", callback)[0]
 
@@ -144,24 +140,15 @@ class LossLearner:
         return train, validation
 
     def _minimise(self, operator: CellOperator, alpha: float, start: Minimum | None) -> Minimum:
-        point = {} if start is None else {"dual0": start.dual, "b0": start.b}
+        how: dict[str, Any] = {"sample_weight": self.s, "tol": self.tol, "max_iter": self.max_iter}
+        if start is not None:
+            how |= {"dual0": start.dual, "b0": start.b}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima will do to rank
-            return minimise(
-                operator,
-                self.Y,
-                self.loss,
-                alpha,
-                sample_weight=self.s,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                **point,
-            )
+            return minimise(operator, self.Y, self.loss, alpha, **how)
 
 
-def split(
-    labels: NDArray[np.integer], max_rows: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split(labels: NDArray[np.integer], max_rows: int, rng: np.random.Generator) -> Parts:
     """Return rows to fit and rows to hold out, a fifth of each class; every class keeps one to fit.
 
     Each part has at most ``max_rows``; more are fitted only if there are more classes. Of a class

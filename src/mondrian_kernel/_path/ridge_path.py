@@ -186,11 +186,8 @@ def forest_path(
     >>> bool(path.score.min() < 0.2 * np.var(np.sin(6 * rows[:, 0])))
     True
     """
-    grid = (
-        np.logspace(*settings.FOREST_ALPHAS)
-        if alphas is None
-        else np.unique(np.asarray(alphas, float))
-    )
+    default = np.logspace(*settings.FOREST_ALPHAS)
+    grid = np.unique(np.asarray(default if alphas is None else alphas, float))
     wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
     budget = rows.shape[0] * n_estimators
@@ -215,14 +212,8 @@ class ForestLearner:
         """Yield the point of each lifetime."""
         for lifetime in lifetimes.tolist():
             cells = trees.cells(lifetime)
-            left_out = loo_predictions(
-                cells.column[leaf],
-                cells.total,
-                self.Y,
-                self.s,
-                self.alphas,
-                fit_intercept=self.fit_intercept,
-            )
+            data = cells.column[leaf], cells.total, self.Y, self.s, self.alphas
+            left_out = loo_predictions(*data, fit_intercept=self.fit_intercept)
             losses = ((left_out - self.Y) ** 2).sum(axis=2)
             error = np.average(losses, axis=1, weights=self.s)
             yield [Point(lifetime, cells.total, {"loo_error": error})]
@@ -250,9 +241,7 @@ def loo_predictions(
     b = np.zeros_like(Y)
     if fit_intercept and n_rows > 1:
         b = (sY.sum(axis=0) - sY) / (s.sum() - s)[:, None]
-    inverse: list[FloatArray] = [
-        1.0 / np.where(others > 0, others + alpha, np.inf) for alpha in alphas
-    ]
+    inverse = [1.0 / np.where(others > 0, others + alpha, np.inf) for alpha in alphas]
     out = np.empty((alphas.size, *Y.shape))
     for t in range(Y.shape[1]):
         totals = np.bincount(flat, np.repeat(sY[:, t], n_trees), n_cells)

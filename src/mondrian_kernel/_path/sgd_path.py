@@ -125,13 +125,16 @@ def sgd_path(
     features = MondrianFeatures.from_trees(
         trees, float(path.lifetimes[-1]), n_jobs=n_jobs, seed=seed, names_of=checker
     )
-    coef, intercept = learner.weights_after(path.lifetimes.size)
+    coef, intercept = learner.recent[float(path.lifetimes[-1])]
     return replace(path, model=SgdWeights(features, coef, intercept, classes))
 
 
 @dataclass
 class SgdLearner:
-    """Some passes over the rows at each lifetime, whose average the next one starts from."""
+    """Some passes over the rows at each lifetime, whose average the next one starts from.
+
+    ``recent`` has the averaged weights (C, K) and intercept (K,) at the last two lifetimes.
+    """
 
     state: SgdState
     Y: FloatArray
@@ -142,8 +145,7 @@ class SgdLearner:
 
     def __post_init__(self) -> None:
         self._cells: IntArray | None = None
-        self._recent: dict[int, tuple[FloatArray, FloatArray]] = {}
-        self._done = 0
+        self.recent: dict[float, tuple[FloatArray, FloatArray]] = {}
 
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         """Yield the point of each lifetime."""
@@ -151,11 +153,11 @@ class SgdLearner:
         for lifetime in lifetimes.tolist():
             features = MondrianFeatures.from_trees(trees, lifetime, n_jobs=self.n_jobs)
             cells = features.levels_.column[0][leaf]
-            coarse = self._cells
-            if coarse is None:
-                whole = np.arange(cells.shape[1], dtype=np.int32)  # before the first cut
-                coarse = np.broadcast_to(whole, cells.shape)
-            state.inherit(parents(coarse, cells, features.n_cells_))
+            if self._cells is None:  # before the first cut
+                self._cells = np.broadcast_to(
+                    np.arange(cells.shape[1], dtype=np.int32), cells.shape
+                )
+            state.inherit(parents(self._cells, cells, features.n_cells_))
             state.run(cells, self.Y, self.passes, self.rng)
             state.restart()  # averaged over the whole path the weights would lag behind the cells
             curves = {"train_loss": value(loss, self.Y, state.scores(cells)).mean(keepdims=True)}
@@ -164,21 +166,9 @@ class SgdLearner:
                 scores = features.transform(rows) @ state.W + state.b
                 curves["validation_loss"] = value(loss, Y, scores).mean(keepdims=True)
             self._cells = cells
-            self._keep()
+            # An interrupt may come before the driver has noted this lifetime: the last two stay.
+            self.recent = {**dict([*self.recent.items()][-1:]), lifetime: (state.W, state.b.copy())}
             yield [Point(lifetime, features.n_cells_, curves)]
-
-    def _keep(self) -> None:
-        """Keep the weights of this lifetime and of the one before.
-
-        An interrupt may come before the driver has noted this lifetime.
-        """
-        before = {k: v for k, v in self._recent.items() if k == self._done}
-        self._recent = before | {self._done + 1: (self.state.W, self.state.b.copy())}
-        self._done += 1
-
-    def weights_after(self, n_lifetimes: int) -> tuple[FloatArray, FloatArray]:
-        """Averaged weights (C, K) and intercept (K,) after the last lifetime or the one before."""
-        return self._recent[n_lifetimes]
 
 
 def parents(coarse: IntArray, fine: IntArray, n_fine: int) -> IntArray:
@@ -258,8 +248,6 @@ class SgdState:
         """
         from mondrian_kernel._kernels.descent import sgd_pass
 
-        if cells.size and not 0 <= cells.min() <= cells.max() < self.n_cells:
-            raise ValueError(f"cells has columns outside [0, {self.n_cells}).")
         eta = 0.5 / smoothness(self.loss, self.n_outputs)
         decay = penalty_per_row(self.alpha, cells.shape[0])
         schedule = eta, settings.SGD_POWER[self.loss], decay, settings.SGD_AVERAGE_DEGREE

@@ -39,18 +39,10 @@ class OnlineTrees:
     and so are cells: a feature keeps its number, older rows have the value 0 in new ones.
 
     The trees depend on what they were made from, on the rows in their order, and on the seed; not
-    on how the rows were split into batches, unless :meth:`deeper` was called in between.
+    on how the rows were split into batches, unless :meth:`deeper` was called in between. Cells are
+    numbered at the lifetimes ``rungs`` (R,), which increase up to ``lifetime``.
 
     Build it with :meth:`from_trees` or :meth:`empty`.
-
-    Attributes
-    ----------
-    lifetime : float
-        Time Λ to which the trees run.
-    rungs : ndarray of shape (R,)
-        Lifetimes at which cells are numbered, increasing; the last one is Λ.
-    seed : int
-        Seed of the extension.
 
     Examples
     --------
@@ -72,10 +64,7 @@ class OnlineTrees:
         self._frozen: Trees | None = None
         n = int(table.tally[_NODES])
         self._unfinished = bool((table.stop[:n][table.left[:n] < 0] < lifetime).any())
-        self._seed = np.uint64(seed)
-        self.seed = seed
-        self.lifetime = lifetime
-        self.rungs = rungs
+        self._seed, self.seed, self.lifetime, self.rungs = np.uint64(seed), seed, lifetime, rungs
 
     @classmethod
     def from_trees(
@@ -131,7 +120,7 @@ class OnlineTrees:
         """Trees without rows; the first row will be the root of each. See :meth:`from_trees`."""
         none, never, box = np.empty(0, np.int32), np.empty(0), np.empty((0, n_dims))
         root = np.full(int(n_trees), -1, np.int32)
-        links = (none, none, none, none, none)
+        links = none, none, none, none, none
         trees = Trees(lifetime, root, *links, never, never, box, box, none)
         n_rungs = 1 if rungs is None else len(rungs)
         return cls.from_trees(trees, seed, rungs, np.empty((n_rungs, 0), np.int32))
