@@ -202,8 +202,8 @@ class EveryCut:
     def _factor(self, k: int) -> None:
         """Factor A = ΦᵀΦ + αI, or ΦΦᵀ + αI if it is smaller, and note F = [φ_c φ_b] of k cuts.
 
-        F = Φ' E for the features Φ' after the cuts. With S the cells after the cuts in those
-        before, Φ = Φ' Sᵀ: all products of Φ and F follow from Φ'ᵀΦ'.
+        F = Φ' E for the features Φ' after the cuts, and Φ has sums of these: all products of Φ and
+        F follow from Φ'ᵀΦ'.
         """
         self._now, self._then = self._stage(self.done), self._stage(self.done + k)
         size, cuts = self.m + self.done, slice(self.done, self.done + k)
@@ -213,11 +213,10 @@ class EveryCut:
         self._primal = size <= self.y.size
         if self._primal:
             Phi = cell_features(self._then[self.cells], None, size + k)
-            fine, up = (Phi.T @ Phi).toarray(), self._now[: size + k]
-            S = sparse.csr_array((np.ones(up.size), (up, np.arange(up.size))))
-            fine_E = (self._E.T @ fine).T
-            self._FF, self._PhiF = self._E.T @ fine_E, S @ fine_E
-            A = S @ (S @ fine).T
+            fine, up = (Phi.T @ Phi).toarray(), self._now[size : size + k]
+            fine_E = np.ascontiguousarray((self._E.T @ fine).T)
+            self._FF, self._PhiF = self._E.T @ fine_E, _joined(fine_E, up)
+            A = _joined(_joined(fine, up).T, up)
         else:
             at = self.sequence.place[self.cells[:, np.repeat(self.sequence.tree[cuts], 2)]]
             self._F = np.where((first <= at) & (at < last), self.m**-0.5, 0.0)
@@ -363,6 +362,14 @@ def _running(V: FloatArray) -> FloatArray:
     """Add up columns (n, 2k), two for each cut, from cut to cut, (n, k)."""
     sums: FloatArray = np.cumsum(V[:, 0::2] + V[:, 1::2], axis=1)
     return sums
+
+
+def _joined(W: FloatArray, up: IntArray) -> FloatArray:
+    """Add the last rows of W to the rows ``up``."""
+    out = W[: -up.size].copy()
+    for row, more in zip(up.tolist(), W[-up.size :], strict=True):
+        out[row] += more
+    return out
 
 
 def _ldl(H: FloatArray) -> FloatArray:
