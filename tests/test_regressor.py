@@ -592,7 +592,8 @@ def test_path_reports_progress(capsys):
     regressor("path", "auto", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert lines
-    assert all(re.fullmatch(r"lifetime path \d+/(20|7): lifetime \S+, best \S+", s) for s in lines)
+    told = r"lifetime path \d+/(20|7): lifetime \S+, lowest mean squared error, leave-one-out: \S+"
+    assert all(re.fullmatch(told, line) for line in lines)
 
 
 # ---- bound on cells --------------------------------------------------------------------------

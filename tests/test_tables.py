@@ -277,6 +277,16 @@ def test_new_rows_of_another_kind_are_named(model):
         model.predict(NEW.to_numpy())
 
 
+@pytest.mark.parametrize("fill", [np.inf, -np.inf])
+def test_an_infinite_number_of_an_array_is_named(fill):
+    X = np.arange(40.0).reshape(20, 2)
+    model = MondrianKernelRegressor(n_estimators=5, random_state=0).fit(X, X[:, 0])
+    X[3, 1] = fill
+    for call in (lambda: model.predict(X), lambda: clone(model).fit(X, X[:, 0])):
+        with pytest.raises(ValueError, match="Column 1 contains infinity, first in row 3"):
+            call()
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_a_missing_target_is_named(model, method, missing):

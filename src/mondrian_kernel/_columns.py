@@ -25,7 +25,7 @@ _REMEDY = (
 
 
 def needs_encoding(X: Any, categorical_features: Any) -> bool:
-    """Whether rows are other than an array of numbers without gaps."""
+    """Whether rows are other than an array of finite numbers."""
     listed = categorical_features is not None and not isinstance(categorical_features, str)
     if (
         isinstance(X, TableParts)
@@ -39,7 +39,7 @@ def needs_encoding(X: Any, categorical_features: Any) -> bool:
         return False  # what is no table is refused elsewhere
     if rows.dtype.kind != "f":
         return True
-    return any(np.isnan(rows[block]).any() for block in row_blocks(rows.shape[0]))
+    return not all(np.isfinite(rows[block]).all() for block in row_blocks(rows.shape[0]))
 
 
 def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, first: int = 0) -> list[Column]:

@@ -1,5 +1,7 @@
 """The command line makes the model that Python makes of the same rows, part by part."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -65,3 +67,16 @@ def test_a_row_is_named_by_its_place_in_the_file(tmp_path, small_parts, capsys):
     assert main(["fit", str(file), "--target", "y", "-o", str(tmp_path / "m")]) == 1
     assert "row 211 below the header, column 'b' is infinite" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_the_report_describes_the_model_that_is_saved(tmp_path, capsys):
+    """Terminal and report have the same widths and cells, those of the fit to all rows."""
+    frame(200).to_csv(tmp_path / "t.csv", index=False)
+    words = ["fit", "t.csv", "--target", "y", "--trees", "5", "--json", "-o", "m", "--report", "r"]
+    folder = dict.fromkeys(["t.csv", "m", "r"], str(tmp_path) + "/")
+    assert main([folder.get(word, "") + word for word in words]) == 0
+    told, page = json.loads(capsys.readouterr().out), (tmp_path / "r").read_text("utf-8")
+    assert f"5 trees, {told['cells']} cells" in page
+    for lifetime in told["lifetimes"]:
+        assert f" {lifetime:.3g} (" in page
+    assert "then fitted to all rows" in page

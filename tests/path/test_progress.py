@@ -29,7 +29,7 @@ def test_a_callable_is_called_and_nothing_printed(cls, capsys):
     assert heard
     for done, total, info in heard:
         assert ("share" not in info) <= done <= total
-        kinds = {"lifetime", "best"}, {"stage", "seconds", "compiled"}
+        kinds = {"lifetime", "best", "measure"}, {"stage", "seconds", "compiled"}
         assert set(info) in (*kinds, {"stage", "share", "seconds_left"})
     silent = cls(n_estimators=5, random_state=0).fit(X, Y)
     np.testing.assert_array_equal(silent.cell_weights_, model.cell_weights_)

@@ -206,7 +206,8 @@ def test_the_callback_hears_of_every_lifetime():
     best = np.minimum.accumulate(path.score[:, 0])
     for k, (done, total, info) in enumerate(seen):
         assert (done, total) == (k + 1, path.lifetimes.size)
-        assert info == {"lifetime": path.lifetimes[k], "best": best[k]}
+        told = {"lifetime": path.lifetimes[k], "best": best[k], "measure": path.score_name}
+        assert info == told
     assert len(seen) == path.lifetimes.size
 
 

@@ -106,9 +106,14 @@ def follow(
                 trees, leaf = grown.freeze(float(group[-1]))
             for new in learner.score(trees, leaf, group):
                 points += new
-                best = np.nanmin(_path(points, alphas, criterion).score, axis=1)
+                path = _path(points, alphas, criterion)
+                best = np.nanmin(path.score, axis=1)
                 if callback is not None:
-                    info = {"lifetime": points[-1].lifetime, "best": float(best.min())}
+                    info = {
+                        "lifetime": points[-1].lifetime,
+                        "best": float(best.min()),
+                        "measure": path.score_name,
+                    }
                     callback(len(points), total, info)
                 stopped = end is None and passed_its_best(best, plan.patience, plan.margin)
                 if stopped:
@@ -366,4 +371,5 @@ def report(done: int, total: int, info: dict[str, Any]) -> None:
         compiled = ", some of it to compile, once on a machine" if info["compiled"] else ""
         print(f"fit {done}/{total}: {info['stage']}, {info['seconds']:.1f} s{compiled}")
         return
-    print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, best {info['best']:.4g}")
+    lowest = f"lowest {info['measure']}: {info['best']:.4g}"
+    print(f"lifetime path {done}/{total}: lifetime {info['lifetime']:.4g}, {lowest}")

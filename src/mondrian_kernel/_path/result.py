@@ -157,6 +157,13 @@ class LifetimePath:
         return -score if self.criterion.startswith("evidence") else score
 
     @property
+    def score_name(self) -> str:
+        """What :attr:`score` is."""
+        labels = _CURVES[self.criterion].items()
+        label = next(label for name, label in labels if name in self.curves)
+        return f"minus {label}" if self.criterion.startswith("evidence") else label
+
+    @property
     def best_index(self) -> tuple[int, int]:
         """Indices of the best lifetime and alpha."""
         score = np.where(np.isnan(self.score), np.inf, self.score)

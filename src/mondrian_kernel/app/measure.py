@@ -54,8 +54,8 @@ class Measured:
     Test rows of a class that was not fitted are left out; ``n_unknown`` counts them, and ``rows``
     are the numbers of the others. ``estimator`` is a copy of the model that takes encoded rows.
     ``column_of`` is the index of the column that each number comes from, and ``categories`` has
-    None for a column of numbers. ``saved`` is the model whose importances are shown, by default
-    the same.
+    None for a column of numbers. ``saved`` is the model whose lifetimes and importances are shown,
+    by default the one that is measured.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Measured:
             np.arange(len(none)) if encoder is None else encoder.column_of_output_
         )
         self.estimator = _for_numbers(estimator, X.shape[1])
-        self._saved = estimator if saved is None else saved
-        self._fitted, self._tables, self._known = estimator, X_test, known
+        self.saved = estimator if saved is None else saved
+        self.fitted, self._tables, self._known = estimator, X_test, known
 
     def words(self, column: int) -> NDArray[Any]:
         """Return the values of a column in the test rows, as they were before encoding."""
         parts = self._tables if isinstance(self._tables, TableParts) else [self._tables]
-        columns = [read_columns(self._fitted, part, reset=False)[column] for part in parts]
+        columns = [read_columns(self.fitted, part, reset=False)[column] for part in parts]
         words = [word for part in columns for word in part.words()]
         values: NDArray[Any] = np.array(words, object)[self._known]
         return values
@@ -171,7 +171,7 @@ class Measured:
     @cached_property
     def importance(self) -> Importance:
         """Importance of each column: that of the fit or, if it has none, on the test rows."""
-        found = fitted_importance(self._saved)
+        found = fitted_importance(self.saved)
         return self._shuffled() if found is None else found
 
     def _shuffled(self) -> Importance:

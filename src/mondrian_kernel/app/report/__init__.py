@@ -97,7 +97,7 @@ def write_page(file: str | Path, measured: Measured, *, title: str, target: str)
         task, content = "Regression", regression_content(measured, target)
     else:
         task, content = "Classification", classification_content(measured, target)
-    features = measured.estimator.features_
+    features = measured.saved.features_
     last_line = (
         f"Written by mondrian-kernel {__version__}: {features.n_estimators} trees, "
         f"{features.n_cells_} cells. Lifetimes are for inputs divided by their scales."

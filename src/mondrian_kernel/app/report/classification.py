@@ -73,7 +73,7 @@ def classification_content(measured: Measured, target: str) -> Content:
         mistakes,
         *words,
         importance_words,
-        *choice_words(estimator),
+        *choice_words(measured.saved),
     ]
     if measured.n_unknown:
         summary.append(
@@ -86,7 +86,7 @@ def classification_content(measured: Measured, target: str) -> Content:
         importance,
         worst_section(measured, badness, shown),
         *_plane(measured, target),
-        *path_sections(estimator),
+        *path_sections(measured.saved),
     ]
     return Content(tiles, summary, sections)
 

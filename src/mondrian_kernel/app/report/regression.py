@@ -58,7 +58,7 @@ def regression_content(measured: Measured, target: str) -> Content:
         f"gives {number(guess)}.{share}",
         *interval_words,
         importance_words,
-        *choice_words(estimator),
+        *choice_words(measured.saved),
     ]
     if error >= guess:
         summary.append("Note: the model is no better than the mean of the fitted rows.")
@@ -70,7 +70,7 @@ def regression_content(measured: Measured, target: str) -> Content:
         importance,
         worst_section(measured, np.abs(y - predicted), shown),
         *plane_sections(measured, estimator.predict, f"Predicted {target}"),
-        *path_sections(estimator),
+        *path_sections(measured.saved),
     ]
     tiles = [
         (f"error on {y.size} test rows", number(error)),

@@ -39,11 +39,14 @@ class Curves(NamedTuple):
 def learnt_words(measured: Measured, target: str) -> str:
     """Return the sentences that a report begins with."""
     columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
-    return (
+    words = (
         f"{target} was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
         f"are measured on the same {measured.y_test.size} test rows, which were not fitted, unless "
         "they name others."
     )
+    if measured.saved is not measured.fitted:
+        words += " The saved model is then fitted to all rows; widths and importances are its own."
+    return words
 
 
 def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section]:
