@@ -99,9 +99,13 @@ class ParquetTable(TableParts):
     def __iter__(self) -> Iterator[Any]:
         import pyarrow as pa
 
+        return (pa.Table.from_batches([batch]) for batch in self.batches(settings.BLOCK_ROWS))
+
+    def batches(self, n_rows: int) -> Iterator[Any]:
+        """Yield so many rows at a time, as batches of pyarrow."""
         with self._open() as opened:
-            for batch in opened.iter_batches(settings.BLOCK_ROWS, columns=self.columns):
-                yield pa.Table.from_batches([batch]).select(self.columns)
+            for batch in opened.iter_batches(n_rows, columns=self.columns):
+                yield batch.select(self.columns)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return a column in memory: numbers, or text."""

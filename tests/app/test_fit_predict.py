@@ -221,10 +221,10 @@ def test_ctrl_c_later_writes_nothing(houses, tmp_path, capsys, monkeypatch):
 
 
 def test_ctrl_c_after_saving_says_so(houses, tmp_path, capsys, monkeypatch):
-    def interrupt(*args):
+    def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel.app.commands._fit_result", interrupt)
+    monkeypatch.setattr("mondrian_kernel.app.commands._fit_words", interrupt)
     file = tmp_path / "m"
     words = ["fit", houses, "--target", "price", "--trees", "5", "-o", str(file)]
     assert main(words) == 1

@@ -31,7 +31,7 @@ TASKS = {"regression": ("y", "label"), "classification": ("label", "y")}
 def model(task):
     target, other = TASKS[task]
     choices = Choices(target, task, [other], [], n_trees=5)
-    return fit_table(DATA, choices, Progress(enabled=False)).model
+    return fit_table(DATA, choices, Progress(enabled=False))[0]
 
 
 @pytest.mark.parametrize("task", TASKS)

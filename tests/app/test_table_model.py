@@ -1,5 +1,7 @@
 """A table is fitted without a look at the rows set aside, and measured on them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,8 +31,8 @@ def table(columns=COLUMNS):
 def fit(columns=COLUMNS, **options):
     options = {"target": "y", "task": "regression", "drop": ["label"], "categorical": []} | options
     progress = Progress(enabled=False)
-    trained = fit_table(table(columns), Choices(n_trees=20, **options), progress)
-    return trained, list(progress.stage_seconds())
+    model, measured = fit_table(table(columns), Choices(n_trees=20, **options), progress)
+    return SimpleNamespace(model=model, measured=measured), list(progress.stage_seconds())
 
 
 def test_regression_is_measured_on_rows_set_aside_and_fitted_to_all():

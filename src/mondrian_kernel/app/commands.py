@@ -13,11 +13,15 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import Console, check_output, two_columns
-from mondrian_kernel.app.measure import fitted_importance, importance_values, importance_words
+from mondrian_kernel.app.measure import (
+    Measured,
+    fitted_importance,
+    importance_values,
+    importance_words,
+)
 from mondrian_kernel.app.table_model import (
     Choices,
     TableModel,
-    Training,
     fit_table,
     guess_task,
     load_table_model,
@@ -42,14 +46,20 @@ def fit(args: Namespace, console: Console) -> None:
     progress.stage("reading the table")
     table = read_table(args.data, args.decimal)
     choices = choices_from(args, table)
-    training = fit_table(table, choices, progress)
+    model, measured = fit_table(table, choices, progress)
     progress.stage("saving the model")
-    save(training.model, args.output)
+    save(model, args.output)
     console.saved = args.output
     if args.report is not None:
         progress.stage("writing the report")
-        _write_report(args, training)
-    result = _fit_result(table, training, args)
+        _write_report(args, measured)
+    result = _describe(model) | {
+        "data": table.source,
+        "rows_in_file": table.n_rows,
+        "model": args.output,
+        "model_bytes": os.path.getsize(args.output),
+        "report": args.report,
+    }
     console.result(result, _fit_words(result, guessed=args.task == "auto"))
 
 
@@ -93,11 +103,14 @@ def inspect(args: Namespace, console: Console) -> None:
         described = about | _describe(model)
         console.result(described, _model_words(described))
         return
-    described = about | _plain_attributes(model)
-    pairs = []
-    for name, value in described.items():
-        pairs.append((name, f"{value:.6g}" if isinstance(value, float) else str(value)))
-    console.result(described, two_columns(pairs))
+    # Class and plain attributes of a model that was saved by itself.
+    names = "lifetime_ alpha_ n_estimators n_cells_ n_features_in_ best_lifetime best_alpha"
+    found = {n: getattr(model, n) for n in (*names.split(), "criterion") if hasattr(model, n)}
+    if hasattr(model, "features_"):
+        found["n_estimators"] = model.features_.n_estimators
+    described = about | {"class": type(model).__name__} | found
+    shown = {n: f"{v:.6g}" if isinstance(v, float) else str(v) for n, v in described.items()}
+    console.result(described, two_columns(list(shown.items())))
 
 
 def choices_from(args: Namespace, table: Table) -> Choices:
@@ -108,16 +121,16 @@ def choices_from(args: Namespace, table: Table) -> Choices:
     return Choices(*columns, holdout, n_trees=args.trees, seed=args.seed, n_jobs=args.jobs)
 
 
-def _write_report(args: Namespace, training: Training) -> None:
+def _write_report(args: Namespace, measured: Measured | None) -> None:
     """Write the report on the model that was measured; if it fails the saved one is still there."""
     from mondrian_kernel.app.report import write_page
 
     saved = f"the model is saved in {args.output}, no report was written"
-    if training.measured is None:
+    if measured is None:
         raise ValueError(f"The rows held out have no class that was fitted; {saved}.")
     title = "standard input" if args.data == "-" else Path(args.data).name
     try:
-        write_page(args.report, training.measured, title=title, target=training.model.target)
+        write_page(args.report, measured, title=title, target=args.target)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Stopped; {saved}.") from None
     except Exception as error:
@@ -138,26 +151,6 @@ def _describe(model: TableModel) -> dict[str, Any]:
         "alpha": estimator.alpha_,
         "held_out": model.held_out,
         **importance_values(fitted_importance(estimator), list(model.categories)),
-    }
-
-
-def _plain_attributes(model: Any) -> dict[str, Any]:
-    """Return the class and the plain attributes of a model that was saved by itself."""
-    estimator = ("lifetime_", "alpha_", "n_estimators", "n_cells_", "n_features_in_")
-    path = ("best_lifetime", "best_alpha", "criterion")
-    found = {name: getattr(model, name) for name in estimator + path if hasattr(model, name)}
-    if hasattr(model, "features_"):
-        found["n_estimators"] = model.features_.n_estimators
-    return {"class": type(model).__name__} | found
-
-
-def _fit_result(table: Table, training: Training, args: Namespace) -> dict[str, Any]:
-    return _describe(training.model) | {
-        "data": table.source,
-        "rows_in_file": table.n_rows,
-        "model": args.output,
-        "model_bytes": os.path.getsize(args.output),
-        "report": args.report,
     }
 
 

@@ -19,6 +19,11 @@ from mondrian_kernel.on_disk import TableParts
 from mondrian_kernel.persistence import load
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
+_KINDS: dict[str, Any] = {
+    "regression": MondrianKernelRegressor,
+    "classification": MondrianKernelClassifier,
+}
+
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
@@ -37,11 +42,7 @@ class TableModel:
 
     def check(self) -> None:
         """Raise ValueError unless estimator, task and columns belong together."""
-        kinds: dict[str, Any] = {
-            "regression": MondrianKernelRegressor,
-            "classification": MondrianKernelClassifier,
-        }
-        if self.task not in kinds or not isinstance(self.estimator, kinds[self.task]):
+        if self.task not in _KINDS or not isinstance(self.estimator, _KINDS[self.task]):
             raise ValueError(f"The estimator is not one of a {self.task}.")
 
     @property
@@ -69,14 +70,6 @@ class Choices:
     n_trees: int | None = None
     seed: int = 0
     n_jobs: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """The model to save, and what was measured of one that had not seen the rows held out."""
-
-    model: TableModel
-    measured: Measured | None
 
 
 def load_table_model(file: str, n_jobs: int) -> TableModel:
@@ -124,19 +117,17 @@ def rows_to_learn(
     return X, y, train, test
 
 
-def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
-    """Fit a model of a table and measure it on rows that were set aside.
+def fit_table(
+    table: Table, choices: Choices, progress: Progress
+) -> tuple[TableModel, Measured | None]:
+    """Return a model to save, fitted to all rows, and another, measured on rows it has not seen.
 
-    The model that is measured knows nothing of the rows held out. The model to save is then fitted
-    to all rows. ``progress`` is told of each stage.
+    ``progress`` is told of each stage.
     """
     X, y, *parts = rows_to_learn(table, choices)
     train, test = (np.sort(part) for part in parts)
     X_train = X.take(train)
-    kind: Any = (
-        MondrianKernelRegressor if choices.task == "regression" else MondrianKernelClassifier
-    )
-    fitted = kind(
+    fitted = _KINDS[choices.task](
         n_estimators="auto" if choices.n_trees is None else choices.n_trees,
         random_state=choices.seed,
         n_jobs=choices.n_jobs,
@@ -153,8 +144,7 @@ def fit_table(table: Table, choices: Choices, progress: Progress) -> Training:
             rows = X_train, y[train], X.take(test), y[test]
             measured = Measured(fitted, *rows, row_numbers=test + 1, saved=saved)
     held_out = {} if measured is None else measured.scores
-    model = TableModel(choices.target, choices.task, saved, table.n_rows, held_out)
-    return Training(model, measured)
+    return TableModel(choices.target, choices.task, saved, table.n_rows, held_out), measured
 
 
 def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> TableParts:
@@ -175,17 +165,14 @@ def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Ta
 
 def refuse_useless_columns(table: Table, X: TableParts) -> None:
     """Raise an error if a column of the rows to learn from has no values, or is an identifier."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     counts: Counter[str] = Counter()
     words: dict[str, set[str]] = {}
     for frame in X:
         for name, column in zip(frame.column_names, frame.columns, strict=True):
             counts[name] += len(column) - column.null_count
             own = words.setdefault(name, set())
-            if pa.types.is_string(column.type):
-                own.update(pc.unique(column.drop_null()).to_pylist())
+            if str(column.type) == "string":
+                own.update(column.drop_null().unique().to_pylist())
     for name, found in words.items():
         n_values, n_words = counts[name], len(found)
         if n_values == 0:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,10 +30,8 @@ _QUOTED = r'(?m)(^|[\t;,])"[^"]*(?:""[^"]*)*"'
 _UTF8_ADVICE = "save the file as UTF-8"
 # The longer mark of UTF-32 begins with that of UTF-16.
 _MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
 # Numbers that are not read as such, by decimal sign: what they have, a pattern, what to do.
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
@@ -53,6 +52,17 @@ _DISGUISES = {
 }
 
 
+@cache
+def _arrow() -> Any:
+    """Return pyarrow and its functions, which are imported when a table is read."""
+    import pyarrow as pa
+    import pyarrow.compute
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    return pa, pyarrow.compute
+
+
 class TableError(ValueError):
     """A table that cannot be used; names the file and, where there is one, row and column."""
 
@@ -60,16 +70,9 @@ class TableError(ValueError):
 class Table:
     """Named columns of text or numbers, and where they came from.
 
-    Parameters
-    ----------
-    source : str
-        Name of the file, for errors.
-    data : pyarrow.Table or ParquetColumns
-        The columns.
-    decimal : {".", ","}, default="."
-        Decimal sign of numbers that are stored as text.
-    first : int, default=0
-        Number of the first row, where this is a part of a table.
+    ``source`` is the name of the file, for errors; ``data`` a pyarrow table, or columns of a
+    Parquet file; ``decimal`` the sign in numbers that are stored as text; ``first`` the number of
+    the first row, where this is a part of a table.
     """
 
     def __init__(self, source: str, data: Any, decimal: str = ".", first: int = 0) -> None:
@@ -97,9 +100,7 @@ class Table:
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column as numbers, NaN where they are missing."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = _arrow()
         column = self._column(name)
         if pa.types.is_string(column.type):
             column = pc.utf8_trim_whitespace(column)
@@ -107,10 +108,8 @@ class Table:
             if not pc.all(is_number).as_py():
                 row = pc.index(is_number, False).as_py()
                 word = column[row].as_py()
-                advice = [f": {a}" for _, p, a in self._disguises if re.match(p, word)]
-                self.fail(
-                    row, name, "".join([f"holds {word!r}, which is not a number", *advice[:1]])
-                )
+                advice = next((f": {a}" for _, p, a in self._disguises if re.match(p, word)), "")
+                self.fail(row, name, f"holds {word!r}, which is not a number{advice}")
             if self._decimal != ".":
                 column = pc.replace_substring(column, self._decimal, ".")
         out: FloatArray = pc.cast(column, pa.float64(), safe=False).to_numpy().astype(np.float64)
@@ -121,9 +120,7 @@ class Table:
 
     def texts(self, name: str) -> NDArray[Any]:
         """Return a column as text, None where it is missing; a number has one way to be written."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = _arrow()
         column, decimal = self._column(name, exact=True), self._decimal
         if not pa.types.is_string(column.type):
             column, decimal = pc.cast(column, pa.string()), "."
@@ -135,8 +132,7 @@ class Table:
 
     def frame(self, is_text: dict[str, bool]) -> Any:
         """Return columns as a pyarrow table of text or numbers, with nulls for missing values."""
-        import pyarrow as pa
-
+        pa, _ = _arrow()
         self.require(list(is_text))
         columns = {
             name: pa.array(self.texts(name), pa.string(), from_pandas=True)
@@ -153,18 +149,15 @@ class Table:
 
     def pieces(self, names: list[str]) -> Iterator[Table]:
         """Yield columns of some rows at a time, as tables."""
-        first = 0
-        data = self._data.select(names)
-        for piece in (
-            data if isinstance(data, ParquetColumns) else data.to_batches(settings.BLOCK_ROWS)
-        ):
-            yield Table(self.source, _as_table(piece), self._decimal, first)
+        pa, _ = _arrow()
+        first, data = 0, self._data.select(names)
+        for piece in data.to_batches(settings.BLOCK_ROWS):
+            yield Table(self.source, pa.Table.from_batches([piece]), self._decimal, first)
             first += piece.num_rows
 
     def share_of_numbers(self, name: str) -> float:
         """Return the share of numbers among the values that are not missing; NaN if all are."""
-        import pyarrow as pa
-
+        pa, _ = _arrow()
         column = self._column(name)
         if pa.types.is_boolean(column.type):
             return 0.0
@@ -177,9 +170,7 @@ class Table:
 
         The error ends with ``otherwise``: what to do if the values are not numbers.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        pa, pc = _arrow()
         column = self._column(name)
         if not pa.types.is_string(column.type):
             return
@@ -203,10 +194,8 @@ class Table:
 
         Decimals become floats, unless every digit is to be kept.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        from pyarrow import types
-
+        pa, pc = _arrow()
+        types = pa.types
         column = self._data.column(name)
         if types.is_dictionary(column.type):
             column = pc.cast(column, column.type.value_type)
@@ -253,25 +242,18 @@ class ParquetColumns:
         """Return some of the columns."""
         return ParquetColumns(self._table.file, names)
 
-    def __iter__(self) -> Iterator[Any]:
+    def to_batches(self, n_rows: int) -> Iterator[Any]:
         """Yield some rows at a time."""
         with self._clear_errors():
-            yield from self._table
+            yield from self._table.batches(n_rows)
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
-        import pyarrow as pa
-
+        pa, _ = _arrow()
         try:
             yield
         except pa.ArrowException as error:
             raise TableError(f"{self._table.file}: {_first_line(error)}.") from error
-
-
-def _as_table(piece: Any) -> Any:
-    import pyarrow as pa
-
-    return piece if isinstance(piece, pa.Table) else pa.Table.from_batches([piece])
 
 
 def read_table(source: str, decimal: str = ".") -> Table:
@@ -304,18 +286,20 @@ def read_table(source: str, decimal: str = ".") -> Table:
     >>> table.numbers("area"), table.texts("kind")
     (array([12.5,  nan]), array(['kitchen', 'hall'], dtype=object))
     """
-    import pyarrow as pa
-    import pyarrow.parquet
-
+    pa, _ = _arrow()
     name = "standard input" if source == "-" else source
     try:
-        if source != "-" and _first_bytes(source) == b"PAR1":
-            return Table(name, ParquetColumns(source), decimal)
-        data = _standard_input() if source == "-" else Path(source).read_bytes()
+        if source != "-" and Path(source).is_file():  # a pipe can be read once
+            with Path(source).open("rb") as opened:
+                if opened.read(4) == b"PAR1":
+                    return Table(name, ParquetColumns(source), decimal)
+        if source == "-" and sys.stdin is None:
+            raise TableError("standard input: it is closed; give the name of a file.")
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         if data[:4] == b"PAR1":
-            return Table(name, pyarrow.parquet.read_table(pa.BufferReader(data)), decimal)
+            return Table(name, pa.parquet.read_table(pa.BufferReader(data)), decimal)
         return Table(name, _parse(_as_utf8_lines(data, name), name), decimal)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"{name}: it is damaged: {error}.") from error
@@ -323,22 +307,9 @@ def read_table(source: str, decimal: str = ".") -> Table:
         raise TableError(f"{name}: {_first_line(error)}.") from error
 
 
-def _first_bytes(file: str) -> bytes:
-    if not Path(file).is_file():  # a pipe can be read once
-        return b""
-    with Path(file).open("rb") as opened:
-        return opened.read(4)
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise TableError("standard input: it is closed; give the name of a file.")
-    return sys.stdin.buffer.read()
-
-
 def _as_utf8_lines(data: bytes, name: str) -> bytes:
     """Turn UTF-16 and UTF-32 into UTF-8, and lines that end with a carriage return into others."""
-    encoding = next((e for mark, e in _MARKS.items() if data.startswith(mark)), None)
+    encoding = next((e for e, marks in _MARKS.items() if data.startswith(marks)), None)
     if encoding is not None:
         try:
             data = data.decode(encoding).encode()
@@ -354,9 +325,7 @@ def _as_utf8_lines(data: bytes, name: str) -> bytes:
 
 def _parse(data: bytes, name: str) -> Any:
     """Parse the text of a table, every column as text."""
-    import pyarrow as pa
-    import pyarrow.csv
-
+    pa, _ = _arrow()
     if not data.strip():
         raise TableError(f"{name}: it is empty.")
     start = data[: settings.HEADER_BYTES].decode("utf-8-sig", errors="replace").lstrip("\r\n")
@@ -371,17 +340,17 @@ def _parse(data: bytes, name: str) -> Any:
             )
     if not data.rstrip(b"\r\n").count(b"\n"):
         raise TableError(f"{name}: there are no rows below the header.")
-    convert = pyarrow.csv.ConvertOptions(
+    convert = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(header, pa.string()),
         null_values=MISSING,
         strings_can_be_null=True,
     )
     try:
-        return pyarrow.csv.read_csv(
+        return pa.csv.read_csv(
             pa.BufferReader(data),
             # One thread, so that an error tells its row.
-            read_options=pyarrow.csv.ReadOptions(use_threads=False),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+            read_options=pa.csv.ReadOptions(use_threads=False),
+            parse_options=pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=convert,
         )
     except pa.ArrowException as error:
@@ -408,8 +377,7 @@ def _first_line(error: Exception) -> str:
 
 def _share(column: Any, pattern: str) -> float:
     """Share of the texts that match a pattern, of those not missing; NaN if all are missing."""
-    import pyarrow.compute as pc
-
+    _, pc = _arrow()
     share = pc.mean(pc.match_substring_regex(pc.utf8_trim_whitespace(column), pattern)).as_py()
     return float("nan") if share is None else float(share)
 
