@@ -231,7 +231,7 @@ FAULTS = {
     ),
     "a batch that fails is half learnt": Fault(
         "_online/scaled_stream.py",
-        "        except BaseException:\n            self.rollback()",
+        "        except BaseException:\n            self.rollback(n_before)",
         "        except BaseException:\n            pass",
         "tests/online/test_stream.py::test_interrupt_leaves_the_stream_as_it_was",
     ),

@@ -153,7 +153,8 @@ class Stream(ScaledStream):
         bounds the number of cells of all trees. Returns this stream, changed; or, for a large batch
         and where the scale changes, another one, while this one stays as it was.
         """
-        self._before = None  # the batch before this one can no longer be rolled back
+        # The batch before this one can no longer be rolled back.
+        self._before, self._checks = None, (self.check_at, self.losses)
         rows, n = (X, Y, weight), X.shape[0]
         # Parts in which rows are learnt again are about as large as the present batch: errors are
         # then those of predictions as they are made.
@@ -176,6 +177,12 @@ class Stream(ScaledStream):
         if self.last is not None:
             for last, part in zip(self.last, rows, strict=True):
                 put_at(last, n_before, part)
+
+    def rollback(self, n_rows: int) -> None:
+        """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
+        if self._before is not None and self._before[1] == n_rows:
+            self.check_at, self.losses = self._checks
+        super().rollback(n_rows)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""

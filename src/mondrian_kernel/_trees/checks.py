@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -142,6 +143,22 @@ def check_penalty(alpha: float, total: float) -> None:
             f"alpha={alpha:g} is too small beside rows of the total weight {total:.3g}: rounding "
             f"errors are larger. Take {settings.LEAST_PENALTY * total:.0e} or more."
         )
+
+
+def check_whole(value: Any, name: str) -> int:
+    """Return a whole number from 1 on."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1 on, got {value}.")
+    return int(value)
+
+
+def check_shares(given: ArrayLike, name: str) -> FloatArray:
+    """Return numbers between 0 and 1 as a vector."""
+    with naming(name):
+        shares = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if shares.ndim > 1 or shares.size == 0 or not ((shares > 0) & (shares < 1)).all():
+        raise ValueError(f"{name} must lie between 0 and 1, got {given}.")
+    return shares
 
 
 def check_more_ranges(trees: Trees | OnlineTable, rows: FloatArray) -> None:
