@@ -252,7 +252,7 @@ class MondrianEstimator(TableInput):
         if fixed is not None:
             fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
-        n_before, before = stream.n_rows, dict(vars(self))
+        n_before, before = stream.n_rows, self.__dict__.copy()
         try:
             max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
             new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
@@ -261,11 +261,11 @@ class MondrianEstimator(TableInput):
                 fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
             self._fixed, self._model, self._stream = fixed, None, new
             self.path_ = getattr(self, "path_", None)
-            vars(self).update(changes)
+            self.__dict__.update(changes)
         except BaseException:
             stream.rollback(n_before)
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             if before.get("_stream") is stream:
                 self._model = None  # the old record is a view of moved arrays
             raise

@@ -150,9 +150,7 @@ class TableInput(BaseEstimator):
             self._validate_params()
             if self._penalised:
                 check_penalty(self._stream_alpha, 1.0)
-        if isinstance(X, list):
-            X = np.array(X)
-        if not first and self._is_plain(X):
+        if not first and self._is_plain(X) and not np.ma.is_masked(y):
             targets = np.asarray(y)
             plain = targets.shape == X.shape[:1] and targets.dtype.kind in "fiu"  # type: ignore[union-attr]
             if plain and float(np.abs(targets).max()) <= settings.LARGEST_NUMBER:

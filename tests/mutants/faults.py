@@ -1,16 +1,7 @@
 """Small faults to plant in the package, each with the tests that must see it."""
 
-from typing import NamedTuple
-
-
-class Fault(NamedTuple):
-    """In a module ``old`` becomes ``new``; ``tests`` are arguments of pytest, between blanks."""
-
-    module: str
-    old: str
-    new: str
-    tests: str
-
+from mutants.fault import Fault
+from mutants.later_faults import LATER_FAULTS
 
 FAULTS = {
     # --- the law of the trees --------------------------------------------------------------------
@@ -341,4 +332,5 @@ FAULTS = {
         "sums[:] = s[block] @ rest, s[block] @ rest**2",
         "tests/test_on_disk.py::test_scales_and_columns_do_not_depend_on_blocks",
     ),
+    **LATER_FAULTS,
 }

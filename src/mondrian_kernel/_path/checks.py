@@ -23,6 +23,7 @@ from mondrian_kernel._trees.checks import (
     check_weight_range,
     naming,
     refuse_dates,
+    refuse_masked,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
@@ -121,6 +122,7 @@ def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArr
     """Sample weights that are not negative, or None."""
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight, "sample_weight")
     weight: FloatArray = _check_sample_weight(
         sample_weight, rows, dtype=np.float64, ensure_non_negative=True
     )

@@ -56,8 +56,15 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise ValueError for a masked array whose masked entries would count as numbers."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, which count as NaN: leave these rows out.")
+
+
 def refuse_dates(values: Any, name: str) -> None:
-    """Raise TypeError for dates, which become huge numbers, and missing ones the least of all."""
+    """Raise TypeError for dates, which become huge numbers, and ValueError for masked entries."""
+    refuse_masked(values, name)
     dtype = getattr(values, "dtype", None)
     dtypes = getattr(values, "dtypes", ()) if dtype is None else (dtype,)
     if not {getattr(d, "kind", None) for d in dtypes}.isdisjoint({"m", "M"}):
@@ -157,7 +164,7 @@ def check_shares(given: ArrayLike, name: str) -> FloatArray:
     with naming(name):
         shares = np.atleast_1d(np.asarray(given, dtype=np.float64))
     if shares.ndim > 1 or shares.size == 0 or not ((shares > 0) & (shares < 1)).all():
-        raise ValueError(f"{name} must lie between 0 and 1, got {given}.")
+        raise ValueError(f"{name} must lie between 0 and 1, got {given!r}.")
     return shares
 
 
