@@ -144,6 +144,7 @@ NUMBERS = {
     "series": (pd.Series, SAME),
     "Float64": (lambda y: pd.Series(y).astype("Float64"), SAME),
     "text": (put("x"), r"could not convert|holds classes"),
+    "too large a whole number": (put(10**400), r"too large"),
     "constant": (times(0.0), SANE),
     "truths": (lambda y: y > 0, SANE),
     "large whole numbers": (lambda y: (y > 0).astype(np.uint64) * 2**63, SANE),

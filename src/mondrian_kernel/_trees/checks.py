@@ -56,6 +56,15 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
+@contextmanager
+def no_overflow(name: str) -> Iterator[None]:
+    """Turn the error of a whole number that no float can hold into one that names an argument."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(f"{name} holds a whole number that is too large.") from error
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """Raise ValueError for a masked array whose masked entries would count as numbers."""
     if np.ma.is_masked(values):
@@ -74,9 +83,10 @@ def refuse_dates(values: Any, name: str) -> None:
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
     """Validate rows as a float64 array whose ranges do not overflow."""
     refuse_dates(X, "X")
-    rows: FloatArray = validate_data(
-        estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
-    )
+    with no_overflow("X"):
+        rows: FloatArray = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
+        )
     if reset:
         check_ranges(rows)
     return rows
