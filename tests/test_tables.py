@@ -95,10 +95,11 @@ def test_masked_entries_are_gaps(method):
     assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("words", ["pq", (0.0, 1.0)])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_a_list_is_a_table_as_a_frame_is(method):
+def test_a_list_is_a_table_as_a_frame_is(method, words):
     """Numbers beside text stay numbers, and large whole ones beside others stay apart."""
-    rows = [[2**53 + i % 2, 0.1 * i, "pq"[i % 3 > 0]] for i in range(40)]
+    rows = [[2**53 + i % 2, 0.1 * i, words[i % 3 > 0]] for i in range(40)]
     expected, found = (
         getattr(
             MondrianKernelRegressor(1.0, 0.1, 5, categorical_features=[0, 2], random_state=0),
