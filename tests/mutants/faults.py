@@ -167,8 +167,8 @@ FAULTS = {
     ),
     "sets of classes ignore the weights": Fault(
         "classifier.py",
-        "upper_quantile(1.0 - own[:, None], weight, coverage)",
-        "upper_quantile(1.0 - own[:, None], np.ones(own.size), coverage)",
+        "upper_quantile(1.0 - own[:, None], weight, float(share))",
+        "upper_quantile(1.0 - own[:, None], np.ones(own.size), float(share))",
         "tests/model/test_link.py::test_weights_are_repetitions_in_sets",
     ),
     "sets of classes forget the weights of a fit": Fault(
