@@ -86,8 +86,8 @@ LATER_FAULTS = {
     ),
     "stream: Ctrl-C takes back the batch before": Fault(
         "_online/exact.py",
-        "before is None or before.n_rows != n_rows",
-        "before is None",
+        "self._before is None or self._before[0] != n_rows",
+        "self._before is None",
         "tests/online/test_exact.py::test_a_batch_can_be_rolled_back",
     ),
     "stream: Ctrl-C leaves error bars of fewer cells": Fault(

@@ -153,8 +153,7 @@ class Stream(ScaledStream):
         bounds the number of cells of all trees. Returns this stream, changed; or, for a large batch
         and where the scale changes, another one, while this one stays as it was.
         """
-        # The batch before this one can no longer be rolled back.
-        self._before, self._checks = None, (self.check_at, self.losses)
+        self._before = None  # the batch before this one can no longer be rolled back
         rows, n = (X, Y, weight), X.shape[0]
         # Parts in which rows are learnt again are about as large as the present batch: errors are
         # then those of predictions as they are made.
@@ -172,7 +171,7 @@ class Stream(ScaledStream):
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
-        n_before = self.n_rows
+        n_before, self._checks = self.n_rows, (self.check_at, self.losses)
         super().learn_batch(rows, max_cells)
         if self.last is not None:
             for last, part in zip(self.last, rows, strict=True):
