@@ -134,6 +134,11 @@ def test_errors_name_the_culprit(tmp_path):
         MondrianKernelRegressor().fit(opened.drop("y"), opened["y"])
     with pytest.raises(KeyError, match="no column 'z'"):
         opened.drop("z")
+    frame = table().drop(columns="y")
+    model = MondrianKernelRegressor(1.0, 0.1, 3).fit(frame, np.arange(300))
+    frame[:0].to_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(ValueError, match="The table has no rows"):
+        model.predict(open_table(tmp_path / "empty.parquet"))
     with pytest.raises(KeyError, match="no column 'z'"):
         open_table(tmp_path / "t.parquet", ["a", "z"])
 

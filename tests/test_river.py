@@ -172,3 +172,23 @@ def test_intervals_cover():
         model.learn_one(x, y)
     # 600 rows: the share has a deviation of 0.016; four of them, and 0.03 for a model that learns.
     assert abs(np.mean(inside) - 0.8) < 0.1
+
+
+def test_rows_and_targets_of_a_table_are_as_many():
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
+    for n in (2, 4):
+        model = MondrianKernelRegressor(n_estimators=3, seed=0)
+        with pytest.raises(ValueError, match=f"X has 3 rows, but y has {n}"):
+            model.learn_many(X, pd.Series(np.arange(float(n))))
+        assert model.predict_one({"a": 1.0}) == 0.0
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_missing_label_is_no_class(missing):
+    model = MondrianKernelClassifier(n_estimators=3, seed=0)
+    for label in ("p", "q"):
+        model.learn_one({"a": 1.0}, label)
+    before = model.predict_proba_one({"a": 1.0})
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.learn_one({"a": 1.0}, missing)
+    assert model.predict_proba_one({"a": 1.0}) == before

@@ -84,6 +84,33 @@ def encoded(table):
 # --- fits ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_masked_entries_are_gaps(method):
+    X, y = RNG.normal(size=(40, 2)), np.arange(40.0)
+    gaps = np.where(X > 1, np.nan, X)
+    expected, found = (
+        getattr(MondrianKernelRegressor(1.0, 0.1, 5, random_state=0), method)(rows, y).predict(rows)
+        for rows in (gaps, np.ma.masked_greater(X, 1))
+    )
+    assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("words", ["pq", (0.0, 1.0)])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_list_is_a_table_as_a_frame_is(method, words):
+    """Numbers beside text stay numbers, and large whole ones beside others stay apart."""
+    rows = [[2**53 + i % 2, 0.1 * i, words[i % 3 > 0]] for i in range(40)]
+    expected, found = (
+        getattr(
+            MondrianKernelRegressor(1.0, 0.1, 5, categorical_features=[0, 2], random_state=0),
+            method,
+        )(X, np.arange(40) % 2).predict(X)
+        for X in (pd.DataFrame(rows, columns=list("abc")), rows)
+    )
+    assert_array_equal(found, expected)
+    assert found[0] < 0.5 < found[1]
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_table_is_fitted_as_its_encoded_rows(model, library):
     table, y = LIBRARIES[library](TABLE), targets(model)

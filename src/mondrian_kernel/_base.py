@@ -227,8 +227,10 @@ class MondrianEstimator(TableInput):
         rule = self._learner(model.n_outputs, model.alpha)
         return Stream.after(model, rule, self._half_lives())
 
-    def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
-        """Learn a batch of valid rows: all of it or, if anything fails, nothing."""
+    def _learn(
+        self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None, **changes: Any
+    ) -> None:
+        """Learn a batch of valid rows and change attributes: all or, if anything fails, nothing."""
         known = hasattr(self, "_model")
         n_outputs = (self._stream or self._fitted()).n_outputs if known else Y.shape[1]
         if Y.shape[1] != n_outputs:
@@ -250,19 +252,23 @@ class MondrianEstimator(TableInput):
         if fixed is not None:
             fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
+        n_before, before = stream.n_rows, self.__dict__.copy()
         try:
             max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
             new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
+            if fixed is not None and spread is not None:
+                more = new.online.n_cells[: n_cells.size] - n_cells
+                fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
+            self._fixed, self._model, self._stream = fixed, None, new
+            self.path_ = getattr(self, "path_", None)
+            self.__dict__.update(changes)
         except BaseException:
-            stream.rollback()
-            if getattr(self, "_stream", None) is stream:
+            stream.rollback(n_before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if before.get("_stream") is stream:
                 self._model = None  # the old record is a view of moved arrays
             raise
-        if fixed is not None and spread is not None:
-            more = new.online.n_cells[: n_cells.size] - n_cells
-            fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
-        self._fixed, self._model, self._stream = fixed, None, new
-        self.path_ = getattr(self, "path_", None)
 
     def _beside_fit(
         self, fixed: Basis, rows: FloatArray, Y: FloatArray, weight: FloatArray

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -30,6 +31,7 @@ def needs_encoding(X: Any, categorical_features: Any) -> bool:
     if (
         isinstance(X, TableParts)
         or listed
+        or np.ma.is_masked(X)
         or nw.dependencies.is_into_dataframe(X)
         or hasattr(X, "collect")
     ):
@@ -62,13 +64,21 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, first: int = 
             Column(name, data, _kind(data.dtype), first)
             for name, data in zip(names, frame.iter_columns(), strict=True)
         ]
-    if not hasattr(X, "dtype") and np.asarray(X).dtype.kind == "U":
-        X = np.array(X, dtype=object)  # numbers beside text stay numbers
+    if np.ma.is_masked(X):
+        X = np.where(np.ma.getmaskarray(X), None, X.data)
+    elif not hasattr(X, "dtype") and _loses_values(np.asarray(X)):
+        X = np.array(X, dtype=object)
     rows = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     if rows.dtype.kind in "mM":
         raise TypeError(_refuse_dates(0))
     kind = _KINDS.get(rows.dtype.kind, "")
     return [Column(j, rows[:, j], kind, first) for j in range(rows.shape[1])]
+
+
+def _loses_values(rows: NDArray[Any]) -> bool:
+    """Whether an array of a list may hold numbers as text, or large whole ones rounded."""
+    kind = rows.dtype.kind
+    return kind == "U" or (kind == "f" and bool((np.abs(rows) >= 2.0**53).any()))
 
 
 def refuse_missing_targets(y: Any) -> None:
@@ -119,7 +129,10 @@ class Column(NamedTuple):
                 raise ValueError(f"{self} holds text such as {text!r}, but {complaint}.")
         elif not isinstance(values, np.ndarray):
             values = values.to_numpy()
-        numbers = np.array(values, dtype=np.float64)
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{self} holds a whole number that is too large.") from error
         infinite = np.isinf(numbers)
         if infinite.any():
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from mondrian_kernel._base import MondrianEstimator
 from mondrian_kernel._model.explain import most_similar, shapley_values
 from mondrian_kernel._model.model_html import model_html
+from mondrian_kernel._trees.checks import check_whole, naming
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.explanation import Explanation
 
@@ -67,11 +67,10 @@ class ExplainableEstimator(MondrianEstimator):
             Contributions, predictions and similar rows.
         """
         model, notes = self._fitted(), self._notes
-        if not isinstance(n_neighbours, Integral) or n_neighbours < 1:
-            raise ValueError(f"n_neighbours must be a whole number from 1 on, got {n_neighbours}.")
-        rows = self._check_new(X)
+        n_neighbours, rows = check_whole(n_neighbours, "n_neighbours"), self._check_new(X)
         if background is not None:
-            others = self._check_new(background)
+            with naming("background"):
+                others = self._check_new(background)
         elif notes is not None:
             others = notes.background
         else:
@@ -81,7 +80,7 @@ class ExplainableEstimator(MondrianEstimator):
         near: tuple[Any, ...] = ()
         # After partial_fit the model has other rows than the notes, or none.
         if notes is not None and model.rows and model.rows.weight.size == notes.index.size:
-            found, similarity = most_similar(model, rows, int(n_neighbours), self.n_jobs)
+            found, similarity = most_similar(model, rows, n_neighbours, self.n_jobs)
             near = notes.index[found], similarity, self._as_given(notes.targets[found])
         classes = getattr(self, "classes_", None)
         return Explanation(base, contributions, prediction, self._names(), classes, *near)

@@ -15,7 +15,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.columns import is_learnt
-from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, refuse_dates
+from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, no_overflow, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
     TableEncoder,
@@ -79,11 +79,13 @@ class TableInput(BaseEstimator):
         else:
             y = label_array(y)
         options |= {"dtype": np.float64, "order": "C"}
-        if encoded:
-            rows, targets = check_X_y(X, y, estimator=self, **options)
-        else:
+        if not encoded:
             refuse_dates(X, "X")
-            rows, targets = validate_data(self, X, y, **options)
+        with no_overflow("y"):  # rows with such numbers were encoded
+            if encoded:
+                rows, targets = check_X_y(X, y, estimator=self, **options)
+            else:
+                rows, targets = validate_data(self, X, y, **options)
         check_magnitudes(rows, "X", least=least)
         if numbers:
             targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -150,9 +152,7 @@ class TableInput(BaseEstimator):
             self._validate_params()
             if self._penalised:
                 check_penalty(self._stream_alpha, 1.0)
-        if isinstance(X, list):
-            X = np.array(X)
-        if not first and self._is_plain(X):
+        if not first and self._is_plain(X) and not np.ma.is_masked(y):
             targets = np.asarray(y)
             plain = targets.shape == X.shape[:1] and targets.dtype.kind in "fiu"  # type: ignore[union-attr]
             if plain and float(np.abs(targets).max()) <= settings.LARGEST_NUMBER:

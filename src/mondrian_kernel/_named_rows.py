@@ -69,7 +69,7 @@ def numbers(table: Any, names: Iterable[Hashable]) -> FloatArray:
     try:
         rows = np.array(table, dtype=np.float64, order="C")
         # The sum of squares says it of most rows, and sooner.
-        if (
+        if rows.ndim == 2 and (
             np.vdot(rows, rows) <= settings.LARGEST_NUMBER**2
             or np.abs(rows).max() <= settings.LARGEST_NUMBER
         ):

@@ -47,9 +47,8 @@ class NumberEstimator(ExplainableEstimator):
         """
         first = not hasattr(self, "_model")
         rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
-        self._learn(rows, as_columns(targets), check_weights(sample_weight, rows))
-        if first:
-            self._one_output = targets.ndim == 1
+        changes = {"_one_output": targets.ndim == 1} if first else {}
+        self._learn(rows, as_columns(targets), check_weights(sample_weight, rows), **changes)
         return self
 
     @property
@@ -124,8 +123,7 @@ class ClassEstimator(ExplainableEstimator):
         known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
         weight = check_weights(sample_weight, rows)
         weight = stream_class_weight(self.class_weight, known, labels, weight)
-        self._learn(rows, self._coded(labels, known.size), weight)
-        self.classes_ = known
+        self._learn(rows, self._coded(labels, known.size), weight, classes_=known)
         return self
 
     def _coded(self, labels: NDArray[np.intp], n_classes: int) -> FloatArray:

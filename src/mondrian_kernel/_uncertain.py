@@ -16,6 +16,7 @@ from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import LifetimePosterior, WidthMixture, width_posterior
 from mondrian_kernel._targets import NumberEstimator
+from mondrian_kernel._trees.checks import check_shares, check_whole
 from mondrian_kernel._typing import FloatArray
 
 
@@ -125,12 +126,11 @@ class UncertainRegressor(NumberEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_outputs)
             Lower and upper end. With several coverages, (n_coverages, ...) of these.
         """
-        asked = np.asarray(coverage, dtype=np.float64)
-        shares = _check_shares(asked, "coverage")
+        shares = check_shares(coverage, "coverage")
         tails = 0.5 * (1.0 - shares)
         ends = self._quantiles(X, np.concatenate([tails, 1.0 - tails]), clip)
         both = np.stack([ends[: shares.size], ends[shares.size :]], axis=2)
-        return both if asked.ndim else both[0]
+        return both if np.ndim(coverage) else both[0]
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: ArrayLike = (0.05, 0.5, 0.95), *, clip: bool = True
@@ -151,7 +151,7 @@ class UncertainRegressor(NumberEstimator):
         values : ndarray of shape (n_samples, n_quantiles) or (n_samples, n_quantiles, n_outputs)
             Quantiles.
         """
-        shares = _check_shares(np.asarray(quantiles, dtype=np.float64), "quantiles")
+        shares = check_shares(quantiles, "quantiles")
         return np.moveaxis(self._quantiles(X, shares, clip), 0, 1)
 
     def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
@@ -205,7 +205,7 @@ class UncertainRegressor(NumberEstimator):
         y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
             Draws.
         """
-        rng = check_random_state(random_state)
+        n_samples, rng = check_whole(n_samples, "n_samples"), check_random_state(random_state)
         mixture = self._mixture
         if mixture is not None:
             _check_joint(len(self._check_new(X)))
@@ -262,10 +262,3 @@ def _check_joint(n_rows: int) -> None:
             f"more than {settings.VARIANCE_DENSE_SIZE} × {settings.VARIANCE_DENSE_SIZE}. Ask for "
             "fewer rows at once, or use return_std or predict_interval."
         )
-
-
-def _check_shares(shares: FloatArray, name: str) -> FloatArray:
-    """Return numbers between 0 and 1 as a vector."""
-    if shares.ndim > 1 or shares.size == 0 or not ((shares > 0) & (shares < 1)).all():
-        raise ValueError(f"{name} must lie between 0 and 1, got {shares.tolist()}.")
-    return np.atleast_1d(shares)

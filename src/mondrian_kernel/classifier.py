@@ -38,7 +38,7 @@ from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._targets import ClassEstimator
-from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, check_shares, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
 
@@ -355,14 +355,13 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
             is.
         """
         check_is_fitted(self)
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage must lie between 0 and 1, got {coverage}.")
+        (share,) = check_shares([coverage], "coverage")
         calibration = self._fitted().calibration
         if calibration is None:
             raise ValueError('predict_set needs rows that were held out: fit with lifetime="auto".')
         P = self.predict_proba(X)
         own, weight = calibration.T
-        unlikely = upper_quantile(1.0 - own[:, None], weight, coverage)
+        unlikely = upper_quantile(1.0 - own[:, None], weight, float(share))
         member: NDArray[np.bool_] = unlikely >= 1.0 - P
         member[np.arange(P.shape[0]), P.argmax(axis=1)] = True
         return member

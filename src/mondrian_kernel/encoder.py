@@ -308,6 +308,8 @@ def encode_table(encoder: TableEncoder, X: Any, checker: Any) -> FloatArray:
     """Encode a table, checked on behalf of an estimator; many rows of one in parts into a file."""
     if not isinstance(X, TableParts):
         return encode_columns(encoder, read_columns(checker, X, reset=False))
+    if X.n_rows == 0:
+        raise ValueError("The table has no rows.")
     rows, begin = blank_rows(X.n_rows, encoder.is_number_.size), 0
     for columns in _parts(checker, X, reset=False):
         part = encode_columns(encoder, columns)

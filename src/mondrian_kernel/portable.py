@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 _MAGIC, _FORMAT = b"\x89MONDR\r\n", 5
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS = 256  # rows that walk down the trees at once
+_LARGEST = 1e100  # number in a row
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state", "spread"}
 
 
@@ -53,8 +54,10 @@ class PortableModel:
     def _numbers(self, X: Any) -> Floats:
         """Encode the columns of a table as numbers."""
         table, encoder, parts = np.array(X, dtype=object), self.encoder, []
-        if table.shape[1:] != (len(encoder["categories_"]),):
-            raise ValueError(f"X has another shape than (n, {len(encoder['categories_'])}).")
+        n, names = len(encoder["categories_"]), list(encoder.get("feature_names_in_", ()))
+        given = list(getattr(X, "column_names", getattr(X, "columns", names)))
+        if table.shape[1:] != (n,) or len(table) == 0 or (names and given != names):
+            raise ValueError(f"X has another shape than (n, {n}), or columns other than {names}.")
         for j, words in enumerate(encoder["categories_"]):
             column = [None if type(v).__name__ == "NAType" or v != v else v for v in table[:, j]]
             if words is None:
@@ -64,7 +67,10 @@ class PortableModel:
             else:
                 place = {word: k for k, word in enumerate(words)}
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])
-        return np.concatenate(parts, axis=1)
+        rows: Floats = np.concatenate(parts, axis=1)
+        if not np.abs(rows).max() <= _LARGEST:
+            raise ValueError(f"Columns of X are infinite, or beyond {_LARGEST:g}.")
+        return rows
 
     def _scores(self, table: Any) -> Floats:
         """Return the scores of rows, (n, K)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -305,9 +306,10 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             )
         return super().partial_fit(X, y, sample_weight)
 
-    def _learn(self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None) -> None:
-        super()._learn(rows, Y, sample_weight)
-        self._bars = self._mixture = None
+    def _learn(
+        self, rows: FloatArray, Y: FloatArray, sample_weight: FloatArray | None, **changes: Any
+    ) -> None:
+        super()._learn(rows, Y, sample_weight, _bars=None, _mixture=None, **changes)
 
     def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
         first = not hasattr(self, "_model")
@@ -380,7 +382,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     def _levels_at(self, lifetime: float) -> Levels:
         """Return the cells of the trees at an earlier lifetime."""
         trees = self._fitted().trees
-        if not 0 <= lifetime <= trees.lifetime:
+        if not isinstance(lifetime, Real) or not 0 <= lifetime <= trees.lifetime:
             raise ValueError(
                 f"lifetime={lifetime} lies outside [0, {trees.lifetime}], the time these trees "
                 "have run."

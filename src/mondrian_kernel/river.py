@@ -10,9 +10,11 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel import classifier, features, regressor
+from mondrian_kernel._columns import refuse_missing_targets
 from mondrian_kernel._linear.losses import encode, probabilities
 from mondrian_kernel._named_rows import NamedColumns, Row, numbers
 from mondrian_kernel._shared_docs import shared_docs
+from mondrian_kernel._trees.checks import check_shares
 from mondrian_kernel._typing import FloatArray
 
 try:
@@ -211,6 +213,8 @@ class _Predictor(NamedColumns):
         name in :mod:`mondrian_kernel`.
         """
         targets = [self._target(value) for value in y.tolist()]
+        if len(targets) != len(X):
+            raise ValueError(f"X has {len(X)} rows, but y has {len(targets)}.")
         rows = self._rows_to_learn(X)
         for i, target in enumerate(targets):
             self._learn(rows[i : i + 1], target)
@@ -282,7 +286,8 @@ class MondrianKernelRegressor(_Predictor, base.MiniBatchRegressor):
         """
         if self._is_empty:
             return conf.Interval(-math.inf, math.inf)
-        lower, upper = self._model.predict_interval(self._row(x), coverage)[0].tolist()
+        share = check_shares([coverage], "coverage")
+        lower, upper = self._model.predict_interval(self._row(x), share)[0, 0].tolist()
         return conf.Interval(lower, upper)
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -320,6 +325,11 @@ class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
     @property
     def _multiclass(self) -> bool:
         return True
+
+    def _target(self, y: Any) -> Any:
+        if y not in self._classes:
+            refuse_missing_targets([y])
+        return y
 
     def _learn(self, row: FloatArray, label: Hashable) -> None:
         if label not in self._classes:

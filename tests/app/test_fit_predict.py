@@ -145,6 +145,16 @@ class TestDecimalComma:
         assert "a number with a decimal comma: read the file with --decimal ,; if" in message
         assert message.endswith("say --task classification.\n")
 
+    def test_a_class_for_every_row_is_told(self, tmp_path, capsys):
+        table = [row | {"price": f"{row['price']}{i} USD"} for i, row in enumerate(rows(120))]
+        data = write(tmp_path / "usd.csv", table)
+        assert main(["fit", data, "--target", "price"]) == 1
+        message = capsys.readouterr().err
+        assert "column 'price' has 120 different texts in 120 rows, such as '" in message
+        assert message.endswith(
+            "USD': turn it into numbers; if these are classes, say --task classification.\n"
+        )
+
     def test_it_is_told_of_other_columns(self, comma, capsys):
         assert main(["fit", comma, "--target", "sold", "--drop", "price"]) == 1
         message = capsys.readouterr().err

@@ -63,6 +63,7 @@ NOT_FINITE = {
     "infinity": (put(np.inf), r"infinity"),
     "minus infinity": (put(-np.inf), r"infinity"),
     "None": (put(None), r"NaN|numbers are needed|different types"),
+    "masked": (lambda a: np.ma.masked_array(a, np.arange(a.size).reshape(a.shape) == 4), "masked"),
     "too long double": (lambda a: (1 + abs(a.astype(np.longdouble))) * 1e308 * 100, "infinity"),
 }
 STRANGE = {
@@ -100,6 +101,8 @@ ROWS = {
     # Estimators take gaps and categories; features and paths refuse them.
     "NaN": (put(np.nan), SANE),
     "None": (put(None), SANE),
+    "masked": (NOT_FINITE["masked"][0], SANE),
+    "too large a whole number": (put(10**400), r"infinity|too large|numbers are needed|convert"),
     "text": (lambda X: np.where(X > 1, "x", X.astype(str)), SANE),
     "text in a table": (lambda X: table()(X).assign(b="x"), SANE),
     "series": (lambda X: pd.Series(X[:, 0]), r"2-dimensional|two dimensions"),
@@ -141,6 +144,7 @@ NUMBERS = {
     "series": (pd.Series, SAME),
     "Float64": (lambda y: pd.Series(y).astype("Float64"), SAME),
     "text": (put("x"), r"could not convert|holds classes"),
+    "too large a whole number": (put(10**400), r"too large"),
     "constant": (times(0.0), SANE),
     "truths": (lambda y: y > 0, SANE),
     "large whole numbers": (lambda y: (y > 0).astype(np.uint64) * 2**63, SANE),
@@ -167,6 +171,7 @@ CLASSES = {
     "NaN": (lambda y: put(np.nan)(y.astype(float)), r"NaN"),
     "infinity": (lambda y: put(np.inf)(y.astype(float)), r"infinity"),
     "None": (put(None), MISSING),
+    "masked": NOT_FINITE["masked"],
     "a word": (put("x"), r"labels of different types, number and str"),
     "words and None": (
         label(["a", None]),
@@ -205,7 +210,7 @@ CLASSES = {
 }
 WEIGHTS = {
     **{name: LAYOUTS[name] for name in ("strided", "read-only", "half")},
-    **{name: NOT_FINITE[name] for name in ("NaN", "infinity")},
+    **{name: NOT_FINITE[name] for name in ("NaN", "infinity", "masked")},
     **{name: STRANGE[name] for name in ("complex", "sparse")},
     **{name: COLUMN[name] for name in ("one short", "one long", "three axes")},
     "list": (np.ndarray.tolist, SAME),

@@ -4,7 +4,9 @@ from itertools import islice
 
 from hostile.commands import table_attacks, word_attacks
 from hostile.files import SAVED, file_attacks
+from hostile.interrupts import SUBJECTS, interrupt_attacks, save_attacks
 from hostile.judge import argument_groups
+from hostile.methods import method_groups
 
 TABLE_COMMANDS = ("fit", "predict", "update", "path", "inspect")
 
@@ -12,6 +14,7 @@ TABLE_COMMANDS = ("fit", "predict", "update", "path", "inspect")
 def fixed_groups():
     """Yield attacks that are written down one by one."""
     yield from argument_groups()
+    yield from method_groups()
     yield "command words", word_attacks()
 
 
@@ -19,6 +22,9 @@ def endless_groups(seed):
     """Yield attacks that are drawn at random, without an end."""
     for name in SAVED:
         yield f"{name} file", file_attacks(name, seed)
+    for name in SUBJECTS:
+        yield f"interrupted {name}", interrupt_attacks(name, seed)
+    yield "interrupted save", save_attacks(seed)
     for command in TABLE_COMMANDS:
         yield f"command {command}", table_attacks(command, seed)
 

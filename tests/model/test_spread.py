@@ -270,3 +270,13 @@ def test_too_many_rows_for_a_joint_covariance_are_refused(model):
     for ask in (lambda: model.predict(many, return_cov=True), lambda: model.sample_y(many)):
         with pytest.raises(ValueError, match=r"10001 × 10001 numbers.*return_std"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.15, 1.0), (0.25, 2.0), (0.75, 8.0), (0.85, 9.0)]
+)
+def test_quantiles_are_rounded_away_from_the_middle(share, expected):
+    """Of 9 errors and a new one: down to the last with 10 · share below it, or up to the next."""
+    spread = Spread.normal(np.arange(1.0, 10.0)[:, None], np.ones(9))
+    found = spread.quantiles(np.array([share]), np.zeros((1, 1)))
+    assert found[0, 0, 0] == expected

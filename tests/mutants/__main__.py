@@ -12,9 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from faults import FAULTS, Fault
-
 HERE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(HERE / "tests"))
+
+from mutants.fault import Fault  # noqa: E402
+from mutants.faults import FAULTS  # noqa: E402
 
 
 def plant(fault: Fault, source: Path) -> None:

@@ -1,16 +1,7 @@
 """Small faults to plant in the package, each with the tests that must see it."""
 
-from typing import NamedTuple
-
-
-class Fault(NamedTuple):
-    """In a module ``old`` becomes ``new``; ``tests`` are arguments of pytest, between blanks."""
-
-    module: str
-    old: str
-    new: str
-    tests: str
-
+from mutants.fault import Fault
+from mutants.later_faults import LATER_FAULTS
 
 FAULTS = {
     # --- the law of the trees --------------------------------------------------------------------
@@ -176,8 +167,8 @@ FAULTS = {
     ),
     "sets of classes ignore the weights": Fault(
         "classifier.py",
-        "upper_quantile(1.0 - own[:, None], weight, coverage)",
-        "upper_quantile(1.0 - own[:, None], np.ones(own.size), coverage)",
+        "upper_quantile(1.0 - own[:, None], weight, float(share))",
+        "upper_quantile(1.0 - own[:, None], np.ones(own.size), float(share))",
         "tests/model/test_link.py::test_weights_are_repetitions_in_sets",
     ),
     "sets of classes forget the weights of a fit": Fault(
@@ -231,7 +222,7 @@ FAULTS = {
     ),
     "a batch that fails is half learnt": Fault(
         "_online/scaled_stream.py",
-        "        except BaseException:\n            self.rollback()",
+        "        except BaseException:\n            self.rollback(n_before)",
         "        except BaseException:\n            pass",
         "tests/online/test_stream.py::test_interrupt_leaves_the_stream_as_it_was",
     ),
@@ -341,4 +332,5 @@ FAULTS = {
         "sums[:] = s[block] @ rest, s[block] @ rest**2",
         "tests/test_on_disk.py::test_scales_and_columns_do_not_depend_on_blocks",
     ),
+    **LATER_FAULTS,
 }

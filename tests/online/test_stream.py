@@ -414,8 +414,11 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
     before = seen(stream)
     part = slice(n_before, n_before + 30)
     stream.learn(X[part] + 5.0, Y[part], s[part], None)  # another stream if the scale changes
-    stream.rollback()
-    stream.rollback()
+    n_after = stream.n_rows
+    stream.rollback(n_before + 30)  # the next batch has not begun: there is nothing to undo
+    assert stream.n_rows == n_after
+    stream.rollback(n_before)
+    stream.rollback(n_before)
     assert_same(stream, before, rtol=0)
     for i in range(n_before, n_before + 300, 100):
         stream = stream.learn(X[i : i + 100], Y[i : i + 100], s[:100], None)

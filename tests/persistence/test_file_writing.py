@@ -121,3 +121,10 @@ def test_a_failure_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_file(tmp_path / "file", parts())
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+def test_a_full_disk_is_named():
+    with pytest.raises(OSError, match="No space left") as told:
+        write_file("/dev/full", [b"contents"])
+    assert told.value.filename == "/dev/full"

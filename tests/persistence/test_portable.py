@@ -17,6 +17,7 @@ from mondrian_kernel import (
     MondrianKernelRegressor,
     save,
 )
+from mondrian_kernel._settings import LARGEST_NUMBER
 from mondrian_kernel.persistence.container import FORMAT
 from mondrian_kernel.portable import load_portable
 
@@ -79,7 +80,7 @@ def test_predictions_are_those_of_the_library(name, tmp_path):
 
 
 def test_it_is_one_short_file_that_needs_numpy_only(tmp_path):
-    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) < 200
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) < 205
     model = MODELS["table"]()
     save(model, tmp_path / "model")
     (tmp_path / "portable.py").write_text(SOURCE.read_text(encoding="utf-8"), encoding="utf-8")
@@ -98,6 +99,18 @@ def test_it_is_one_short_file_that_needs_numpy_only(tmp_path):
 
 def test_constants_are_those_of_the_library():
     assert mondrian_kernel.portable._FORMAT == FORMAT
+    assert mondrian_kernel.portable._LARGEST == LARGEST_NUMBER
+
+
+def test_rows_that_the_library_refuses_are_refused(tmp_path):
+    model = MODELS["table"]()
+    save(model, tmp_path / "model")
+    portable = load_portable(tmp_path / "model")
+    huge, infinite = (NEW.assign(area=value) for value in (1e200, np.inf))
+    for rows in (huge, infinite, NEW[NEW.columns[::-1]], NEW[:0]):
+        for predict in (model.predict, portable.predict):
+            with pytest.raises(ValueError, match=r"Column|names|columns|0 sample|shape"):
+                predict(rows)
 
 
 def test_what_it_cannot_read_is_refused(tmp_path):

@@ -25,7 +25,7 @@ from scipy.special import expit, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mondrian_kernel._trees.checks import check_weight_range
+from mondrian_kernel._trees.checks import check_weight_range, refuse_masked
 from mondrian_kernel._typing import FloatArray
 
 LOSSES = ("squared", "log_loss", "hinge")
@@ -149,6 +149,7 @@ def dual_bound(alpha: float) -> float:
 
 def label_array(y: Any) -> Any:
     """Return labels of one type; numbers of pandas and of Python stay whole, also above 2⁵³."""
+    refuse_masked(y, "y")
     dtype = getattr(y, "dtype", None)
     is_plain = isinstance(dtype, np.dtype) and dtype.kind != "O"
     if is_plain or (dtype is None and not isinstance(y, list | tuple)):

@@ -155,11 +155,11 @@ class ExactStream:
         self._learn(X, Y, weight, max_cells, kept)
         return self
 
-    def rollback(self) -> None:
-        """Undo the last batch that :meth:`learn` put into this stream, if there is one."""
-        if self._before is None:
+    def rollback(self, n_rows: int) -> None:
+        """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
+        if self._before is None or self._before[0] != n_rows:
             return
-        n_rows, self._numbers, self._kept, self._fit = self._before
+        _, self._numbers, self._kept, self._fit = self._before
         self.online.rollback(n_rows)
         self._ridge.rollback(n_rows, self._n_cells)
         self._before = None
@@ -175,14 +175,15 @@ class ExactStream:
         """Learn on the present scale; if anything fails, nothing has changed."""
         X = X / self.scale
         check_more_ranges(self.online.table, X)
-        self._before = self.n_rows, self._numbers, self._kept, self._fit
+        n_before = self.n_rows
+        self._before = n_before, self._numbers, self._kept, self._fit
         try:
             leaf = self.online.extend(X, max_cells)
             self._number_new_cells()
             self._ridge.append(leaf, self._cells(leaf), Y, weight, self._n_cells)
             self._fit, self._kept = self._ridge.fit(), kept
         except BaseException:
-            self.rollback()
+            self.rollback(n_before)
             raise
 
     def _restarted(

@@ -121,14 +121,14 @@ class ScaledStream:
         """Index of the width whose best learner errs least."""
         return int(self.learners.mixture.error[:-1].argmin()) // self.learners.n_rates
 
-    def rollback(self) -> None:
-        """Undo the last batch that :meth:`learn` put into this stream, if there is one.
+    def rollback(self, n_rows: int) -> None:
+        """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any.
 
         A batch for which :meth:`learn` returned another stream did not change this one.
         """
-        if self._before is None:
+        if self._before is None or self._before[1] != n_rows:
             return
-        self.online, n_rows, self.learners, self.sizes = self._before
+        self.online, _, self.learners, self.sizes = self._before
         self.learners.rollback()
         self.online.rollback(n_rows)
         if self.sizes is not None:
@@ -152,7 +152,7 @@ class ScaledStream:
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
         except BaseException:
-            self.rollback()
+            self.rollback(n_before)
             raise
 
     def _learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> None:

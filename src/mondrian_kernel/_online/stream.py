@@ -171,11 +171,17 @@ class Stream(ScaledStream):
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
-        n_before = self.n_rows
+        n_before, self._checks = self.n_rows, (self.check_at, self.losses)
         super().learn_batch(rows, max_cells)
         if self.last is not None:
             for last, part in zip(self.last, rows, strict=True):
                 put_at(last, n_before, part)
+
+    def rollback(self, n_rows: int) -> None:
+        """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
+        if self._before is not None and self._before[1] == n_rows:
+            self.check_at, self.losses = self._checks
+        super().rollback(n_rows)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""

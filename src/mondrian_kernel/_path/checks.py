@@ -22,7 +22,9 @@ from mondrian_kernel._trees.checks import (
     check_rows,
     check_weight_range,
     naming,
+    no_overflow,
     refuse_dates,
+    refuse_masked,
 )
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.features import MondrianFeatures
@@ -112,7 +114,8 @@ def check_targets(y: ArrayLike, rows: FloatArray) -> FloatArray:
             "loss='log_loss' or 'hinge'."
         )
     refuse_dates(y, "y")
-    Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    with no_overflow("y"):
+        Y: FloatArray = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(rows, Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
     check_magnitudes(Y, "y", least=1.0 / settings.LARGEST_NUMBER)
@@ -123,9 +126,11 @@ def check_weights(sample_weight: ArrayLike | None, rows: FloatArray) -> FloatArr
     """Sample weights that are not negative, or None."""
     if sample_weight is None:
         return None
-    weight: FloatArray = _check_sample_weight(
-        sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-    )
+    refuse_masked(sample_weight, "sample_weight")
+    with no_overflow("sample_weight"):
+        weight: FloatArray = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to fit.")
     check_weight_range(weight[weight > 0], "sample_weight")

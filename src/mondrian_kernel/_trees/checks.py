@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,8 +56,24 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
+@contextmanager
+def no_overflow(name: str) -> Iterator[None]:
+    """Turn the error of a whole number that no float can hold into one that names an argument."""
+    try:
+        yield
+    except OverflowError as error:
+        raise ValueError(f"{name} holds a whole number that is too large.") from error
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise ValueError for a masked array whose masked entries would count as numbers."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries, which count as NaN: leave these rows out.")
+
+
 def refuse_dates(values: Any, name: str) -> None:
-    """Raise TypeError for dates, which become huge numbers, and missing ones the least of all."""
+    """Raise TypeError for dates, which become huge numbers, and ValueError for masked entries."""
+    refuse_masked(values, name)
     dtype = getattr(values, "dtype", None)
     dtypes = getattr(values, "dtypes", ()) if dtype is None else (dtype,)
     if not {getattr(d, "kind", None) for d in dtypes}.isdisjoint({"m", "M"}):
@@ -66,9 +83,10 @@ def refuse_dates(values: Any, name: str) -> None:
 def check_rows(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False) -> FloatArray:
     """Validate rows as a float64 array whose ranges do not overflow."""
     refuse_dates(X, "X")
-    rows: FloatArray = validate_data(
-        estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
-    )
+    with no_overflow("X"):
+        rows: FloatArray = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, order="C", estimator=estimator
+        )
     if reset:
         check_ranges(rows)
     return rows
@@ -142,6 +160,22 @@ def check_penalty(alpha: float, total: float) -> None:
             f"alpha={alpha:g} is too small beside rows of the total weight {total:.3g}: rounding "
             f"errors are larger. Take {settings.LEAST_PENALTY * total:.0e} or more."
         )
+
+
+def check_whole(value: Any, name: str) -> int:
+    """Return a whole number from 1 on."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1 on, got {value}.")
+    return int(value)
+
+
+def check_shares(given: ArrayLike, name: str) -> FloatArray:
+    """Return numbers between 0 and 1 as a vector."""
+    with naming(name):
+        shares = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if shares.ndim > 1 or shares.size == 0 or not ((shares > 0) & (shares < 1)).all():
+        raise ValueError(f"{name} must lie between 0 and 1, got {given!r}.")
+    return shares
 
 
 def check_more_ranges(trees: Trees | OnlineTable, rows: FloatArray) -> None:

@@ -191,7 +191,15 @@ def guess_task(table: Table, target: str) -> str:
     """Classification if the target is text or has two values, else regression."""
     table.require([target])
     if table.share_of_numbers(target) < 0.5:
-        table.refuse_disguised_numbers(target, "if these are classes, say --task classification")
+        remedy = "if these are classes, say --task classification"
+        table.refuse_disguised_numbers(target, remedy)
+        words = table.texts(target)
+        n_words = len(set(words.tolist()))
+        if n_words > settings.MAX_CATEGORIES and 2 * n_words > words.size:
+            raise TableError(
+                f"{table.source}: column {target!r} has {n_words} different texts in {words.size} "
+                f"rows, such as {words[0]!r}: turn it into numbers; {remedy}."
+            )
         return "classification"
     numbers = table.numbers(target)
     return "classification" if np.unique(numbers[~np.isnan(numbers)]).size == 2 else "regression"

@@ -22,7 +22,7 @@ import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, NoReturn
@@ -221,7 +221,7 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     except FileNotFoundError:
         old = None
     if old is not None and not stat.S_ISREG(old.st_mode):
-        with open(path, "wb") as device:
+        with _naming(path), open(path, "wb") as device:
             device.writelines(parts)
         return
     target = os.path.realpath(path)
@@ -231,7 +231,7 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     try:
         # Nobody may read the new file who may not read the old one, not even for a moment.
         descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
-        with open(descriptor, "wb") as file:
+        with _naming(path), open(descriptor, "wb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
@@ -241,6 +241,16 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _naming(path: PathLike) -> Iterator[None]:
+    """Put the name of a file into errors of writing to it, such as those of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = os.fspath(path)
         raise
 
 

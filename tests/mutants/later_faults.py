@@ -1,0 +1,118 @@
+"""Faults in tables, error bars, explanations, portable files, streams and sums over blocks."""
+
+from mutants.fault import Fault
+
+LATER_FAULTS = {
+    # --- tables ----------------------------------------------------------------------------------
+    "encoder: an unknown category is the first one": Fault(
+        "_encoding.py",
+        "self.table[n, 0] = -0.5",
+        "self.table[n, 0] = 0.5",
+        "tests/test_encoder.py::test_all_categories_have_the_distance_one",
+    ),
+    "encoder: a row sees its own target": Fault(
+        "_encoding.py",
+        "rows[others] = means(some, codes[others])",
+        "rows[others] = means(slice(None), codes[others])",
+        "tests/test_encoder.py::test_a_row_does_not_see_its_own_target",
+    ),
+    "encoder: the upper one of two medians": Fault(
+        "_encoding.py",
+        "middle = (numbers.size - 1) // 2",
+        "middle = numbers.size // 2",
+        "tests/test_encoder.py::test_the_median_is_a_value_and_does_not_overflow",
+    ),
+    "tables: masked entries count": Fault(
+        "_columns.py",
+        "np.where(np.ma.getmaskarray(X), None, X.data)",
+        "X.data.astype(object)",
+        "tests/test_tables.py::test_masked_entries_are_gaps",
+    ),
+    "tables: large whole numbers of a list are merged": Fault(
+        "_columns.py",
+        "np.abs(rows) >= 2.0**53",
+        "np.abs(rows) > 2.0**54",
+        "tests/test_tables.py::test_a_list_is_a_table_as_a_frame_is",
+    ),
+    "rows on disk: the weights of rows left out stay": Fault(
+        "on_disk.py",
+        "some = rows[block][used[block]]",
+        "some = rows[block][used[: block.stop - block.start]]",
+        "tests/test_on_disk.py::test_rows_of_weight_0_are_left_out_on_disk",
+    ),
+    # --- error bars, probabilities, explanations -------------------------------------------------
+    "quantiles: the lower end is rounded up": Fault(
+        "_model/spread.py",
+        "return -float(upper_quantile(-errors[:, None], weight, 1.0 - share)[0])",
+        "return float(upper_quantile(errors[:, None], weight, share)[0])",
+        "tests/model/test_spread.py",
+    ),
+    "link: the factor goes to the shifts": Fault(
+        "_model/link.py",
+        "link[0] * F + link[1:]",
+        "F + link[0] * link[1:]",
+        "tests/model/test_link.py::test_link_recovers_the_probabilities",
+    ),
+    "explain: orders without their reverse": Fault(
+        "_model/explain.py",
+        "np.stack([one, one[:, ::-1]], axis=1)",
+        "np.stack([one, one], axis=1)",
+        "tests/test_explain.py::test_many_columns",
+    ),
+    "explain: neighbours of later blocks are forgotten": Fault(
+        "_model/explain.py",
+        "best = np.take_along_axis(best, order, axis=1)",
+        "best = best[:, :k]",
+        "tests/test_explain.py::test_neighbours_have_the_largest_kernel",
+    ),
+    "portable: rows outside of a box stay in it": Fault(
+        "portable.py",
+        "log_stay[active] -= distance[:, None] * np.maximum(lived, 0.0)",
+        "log_stay[active] -= 0.9 * distance[:, None] * np.maximum(lived, 0.0)",
+        "tests/persistence/test_portable.py::test_predictions_are_those_of_the_library",
+    ),
+    # --- streams ---------------------------------------------------------------------------------
+    "stream: the intercept forgets nothing": Fault(
+        "_kernels/learners.py",
+        "v_b[0] = min(v_b[0] / keep[j], FLAT_VARIANCE)",
+        "v_b[0] = min(v_b[0], FLAT_VARIANCE)",
+        "tests/online/test_filter.py",
+    ),
+    "stream: the running error forgets one row too late": Fault(
+        "_kernels/learners.py",
+        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)",
+        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW + 1)",
+        "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",
+    ),
+    "stream: Ctrl-C takes back the batch before": Fault(
+        "_online/exact.py",
+        "self._before is None or self._before[0] != n_rows",
+        "self._before is None",
+        "tests/online/test_exact.py::test_a_batch_can_be_rolled_back",
+    ),
+    "stream: Ctrl-C leaves error bars of fewer cells": Fault(
+        "_base.py",
+        "            stream.rollback(n_before)\n            self.__dict__.clear()\n",
+        "            self.__dict__.clear()\n",
+        "tests/hostile/test_attacks.py -k interrupted",
+    ),
+    "stream of dicts: a missing label is a class": Fault(
+        "river.py",
+        "            refuse_missing_targets([y])\n",
+        "            pass\n",
+        "tests/test_river.py::test_a_missing_label_is_no_class",
+    ),
+    # --- sums over blocks, command line ----------------------------------------------------------
+    "Dask: the mean of the features stays in the sums": Fault(
+        "dask/cells.py",
+        "A -= np.outer(sums.phi, sums.phi / sums.total_weight)",
+        "A -= 0.0 * np.outer(sums.phi, sums.phi / sums.total_weight)",
+        "tests/dask/test_regressor.py::test_dense_fit_is_that_in_one_place",
+    ),
+    "a class for every row is fitted": Fault(
+        "app/table_model.py",
+        "if n_words > settings.MAX_CATEGORIES and 2 * n_words > words.size:",
+        "if n_words > words.size:",
+        "tests/app/test_fit_predict.py::TestDecimalComma",
+    ),
+}
