@@ -12,7 +12,8 @@ from mondrian_kernel._linear.losses import encode
 from mondrian_kernel._model.class_fit import _Logistic, fit_class_trend, newton_step
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
-from mondrian_kernel._model.trend import Trend, landmark_factor
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._model.trend_fit import landmark_factor
 from mondrian_kernel._trees.levels import Levels, grow_trees
 
 rng = np.random.default_rng(0)

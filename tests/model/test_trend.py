@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
-from mondrian_kernel._model.trend import Trend, _Ridge, fit_trend
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._model.trend_fit import _Ridge, fit_trend
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))

@@ -27,7 +27,8 @@ from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
 from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
-from mondrian_kernel._model.trend import Trend, bounded, choose_kernel, downhill, landmark_factor
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._model.trend_fit import bounded, choose_kernel, downhill, landmark_factor
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one

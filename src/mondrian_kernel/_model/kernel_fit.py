@@ -26,7 +26,7 @@ from mondrian_kernel._model.spread import (
     known_share,
     unknown_spread,
 )
-from mondrian_kernel._model.trend import fit_trend
+from mondrian_kernel._model.trend_fit import fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth

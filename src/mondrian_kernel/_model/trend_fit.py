@@ -1,0 +1,260 @@
+"""Choose the kernel of a trend, and fit it by ridge regression on landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import blas, lapack
+from scipy.spatial.distance import cdist
+
+from mondrian_kernel import _settings as settings
+from mondrian_kernel._model.columns import Metric
+from mondrian_kernel._model.folds import Folds, draw_folds
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._typing import FloatArray
+
+
+def fit_trend(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    metric: Metric,
+    factors: Sequence[FloatArray],
+    seed: int,
+) -> tuple[list[Trend], FloatArray]:
+    """Choose the kernel of a trend and fit it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, D)
+        Rows as the trees see them.
+    Y : ndarray of shape (N, K)
+        Targets.
+    weight : ndarray of shape (N,)
+        Positive weights.
+    folds : Folds
+        Rows held out.
+    metric : Metric
+        Lifetimes and shares of the Laplace kernel.
+    factors : sequence of ndarrays of shape (D,)
+        Factors of the columns to choose from.
+    seed : int
+        Seed of the landmarks.
+
+    Returns
+    -------
+    trends : list of Trend
+        The trend of all rows, and that without each part of the rows.
+    at_rows : ndarray of shape (N, 1 + n_folds, K)
+        Trend at each row, of all rows and when each part of the rows is held out.
+    """
+    order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
+    sample = order[: settings.TREND_SAMPLE_ROWS]
+    blank, start = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
+    blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
+    some = np.sort(order[: settings.TREND_ROWS])
+    fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
+    alpha = settings.TREND_ALPHAS[fit.lowest(start)[1]]
+    return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
+
+
+def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[Trend], FloatArray]:
+    """Return trends with bounds, and their values at rows, (N, 1 + n_folds, K).
+
+    The trends are those of all rows, and of the rows without each part.
+    """
+    coef = np.concatenate([trend.coef for trend in trends], axis=1)
+    zero, free = np.zeros(coef.shape[1]), np.full(coef.shape[1], np.inf)
+    found = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)(rows)
+    at_rows = found.reshape(rows.shape[0], folds.n_folds + 1, -1)
+    at_rows += np.stack([trend.intercept for trend in trends])
+    ended = []
+    for k, trend in enumerate(trends):
+        fitted = at_rows[folds.of_row != k - 1, k] if k else at_rows[:, 0]
+        low, high = fitted.min(axis=0), fitted.max(axis=0)
+        margin = settings.TREND_MARGIN * (high - low)
+        ended.append(replace(trend, low=low - margin, high=high + margin))
+        np.clip(at_rows[:, k], low - margin, high + margin, out=at_rows[:, k])
+    return ended, at_rows
+
+
+def choose_kernel(
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    metric: Metric,
+    factors: Sequence[FloatArray],
+    seed: int,
+) -> tuple[Trend, int]:
+    """Return the kernel with the least error on some rows, and the number of its penalty.
+
+    All kernels are compared at the first of the factors, the best of them at the others, and the
+    best of these once more with more landmarks. The winner is tried with a linear part.
+    """
+    folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
+    none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
+    some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    coef = np.empty((some.shape[0], Y.shape[1]))
+    ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
+    kernels = []
+    for factor in factors:
+        own = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
+        spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
+        widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
+        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
+        kernels.append([Trend(ends, factor, own, coef, zero, *w, -free, free) for w in widths])
+    if folds.n_folds == 0:
+        return kernels[0][-1], 0
+
+    def lowest(kernel: Trend, start: int, step: int = 1) -> tuple[float, int]:
+        return _Ridge(kernel, rows, Y, weight, folds).lowest(start, step)
+
+    def errors(factor: int, shapes: Iterable[int]) -> list[tuple[float, int, int, int]]:
+        return [(*lowest(kernels[factor][k], 3, 2), factor, k) for k in shapes]
+
+    few = sorted(errors(0, range(len(kernels[0]))))
+    best = [k for *_, k in few[: settings.TREND_SHAPES]]
+    few = sorted(few + [each for f in range(1, len(factors)) for each in errors(f, best)])
+    more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    finalists = [
+        (kernels[f][k].around(more), alpha) for _, alpha, f, k in few[: settings.TREND_FINALISTS]
+    ]
+    found = [(*lowest(kernel, alpha), k) for k, (kernel, alpha) in enumerate(finalists)]
+    error, alpha, k = min(found)
+    kernel = finalists[k][0]
+    size = float(np.mean(np.sum(kernel.landmarks**2, axis=1)))
+    if size > 0.0:
+        linear = replace(kernel, linear=settings.TREND_LINEAR / float(np.sqrt(size)))
+        with_linear, penalty = lowest(linear, alpha)
+        if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * error:
+            return linear, penalty
+    return kernel, alpha
+
+
+def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -> int:
+    """Return the number, from 0 to n - 1, at which a search downhill from ``start`` ends."""
+    at = start
+    for move in (-step, step):
+        while 0 <= at + move < n and error(at + move) < error(at):
+            at += move
+    return at
+
+
+def landmark_factor(kernel: Trend) -> FloatArray:
+    """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
+    inner = kernel.kernel(kernel.landmarks)
+    inner.flat[:: inner.shape[0] + 1] += settings.LANDMARK_JITTER
+    L: FloatArray = linalg.cholesky(inner.T, overwrite_a=True, check_finite=False).T
+    return L if kernel.linear == 0.0 else linalg.block_diag(L, np.eye(kernel.landmarks.shape[1]))
+
+
+class _Ridge:
+    """Sums of ridge regression on landmarks, for all rows and for each part held out.
+
+    With K = L Lᵀ the kernel between landmarks, the features of a row are L⁻¹ k(x, Z).
+    """
+
+    def __init__(
+        self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
+    ) -> None:
+        self.kernel, self.folds = kernel, folds
+        self.L = landmark_factor(kernel)
+        m, n_parts = self.L.shape[0], folds.n_folds + 1
+        self.gram = [np.zeros((m, m), order="F") for _ in range(n_parts)]  # upper triangles
+        self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
+        self.mass, self.square = np.zeros((n_parts, m)), np.zeros((n_parts, Y.shape[1]))
+        self.cross = np.zeros((n_parts, m, Y.shape[1]))
+        for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
+            own = np.flatnonzero(folds.of_row == fold)
+            for begin in range(0, own.size, settings.TREND_BLOCK):
+                some = own[begin : begin + settings.TREND_BLOCK]
+                k, s, y = kernel.at(rows[some]), weight[some], Y[some]
+                if fold >= 0:  # few rows: it is faster to transform them than their sums
+                    k = self._solve(k.T).T
+                self.cross[fold] += k.T @ (s[:, None] * y)
+                self.mass[fold] += s @ k
+                self.total[fold] += s.sum()
+                self.sums[fold] += s @ y
+                self.square[fold] += s @ y**2
+                k *= np.sqrt(s)[:, None]
+                blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
+        if self.total[-1] > 0:
+            self.gram[-1], _ = lapack.dsygst(self.gram[-1], self.L.T, overwrite_a=1)  # L⁻¹ G L⁻ᵀ
+            self.cross[-1], self.mass[-1] = self._solve(self.cross[-1]), self._solve(self.mass[-1])
+        self._systems: dict[int, tuple[FloatArray, ...]] = {}
+
+    def _solve(self, B: FloatArray, trans: Literal[0, 1] = 0) -> FloatArray:
+        """Return L⁻¹ B, or L⁻ᵀ B."""
+        out: FloatArray = linalg.solve_triangular(
+            self.L, B, lower=True, trans=trans, check_finite=False
+        )
+        return out
+
+    def _system(self, fold: int) -> tuple[FloatArray, ...]:
+        """Return the centred sums of features without a fold (-1: of all rows), and the means.
+
+        Of the first, which is symmetric, only the upper triangle is set.
+        """
+        if fold in self._systems:
+            return self._systems[fold]
+        parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
+        total = self.total[parts].sum()
+        mean_y, mean_b = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
+        b = self.cross[parts].sum(axis=0) - total * np.outer(mean_b, mean_y)
+        A = self.gram[-1].copy(order="F")
+        for part in parts[1:]:
+            A += self.gram[part]
+        A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)
+        self._systems[fold] = A, b, mean_b, mean_y
+        return self._systems[fold]
+
+    def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return weights of the features and intercepts, fitted without a fold (-1: to all rows).
+
+        A penalty that is lost in rounding errors is raised until it is not.
+        """
+        A, b, mean_b, mean_y = self._system(fold)
+        for penalty in alpha * 10.0 ** np.arange(20):
+            system = A.copy(order="F")
+            system.flat[:: A.shape[0] + 1] += penalty
+            factor, failed = lapack.dpotrf(system, clean=0, overwrite_a=1)
+            if not failed:
+                break
+        w: FloatArray = linalg.cho_solve((factor, False), b, check_finite=False)
+        return w, mean_y - mean_b @ w
+
+    def trend(self, alpha: float, fold: int = -1) -> Trend:
+        """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
+        w, intercept = self._weights(alpha, fold)
+        return replace(self.kernel, coef=self._solve(w, trans=1), intercept=intercept)
+
+    def lowest(self, start: int, step: int = 1) -> tuple[float, int]:
+        """Return the least error, and the number of its penalty.
+
+        The search goes downhill from penalty ``start``, every ``step``-th of them.
+        """
+        error = cache(lambda k: self.error(settings.TREND_ALPHAS[k]))
+        at = downhill(error, start, len(settings.TREND_ALPHAS), step)
+        return error(at), at
+
+    def error(self, alpha: float) -> float:
+        """Return the squared error of the rows held out, from their sums."""
+        total = 0.0
+        for fold in range(self.folds.n_folds):
+            w, b = self._weights(alpha, fold)
+            n, y, k = self.total[fold], self.sums[fold], self.mass[fold]
+            total += float(
+                np.sum(self.square[fold])
+                - 2.0 * np.sum(w * self.cross[fold])
+                - 2.0 * b @ y
+                + np.sum(w * blas.dsymm(1.0, self.gram[fold], w))
+                + 2.0 * b @ (k @ w)
+                + n * (b @ b)
+            )
+        return total
