@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 import mondrian_kernel as mk
-from hostile.files import SAVED, new_folder
+from hostile.files import SAVED
 from hostile.judge import REFUSED, Attack, check_clear, check_same, watched
 from hostile.subjects import NEW, X, Y
 from mondrian_kernel import river
-from mondrian_kernel.portable import PortableModel, load_portable
 
 SHARES = [None, "bad", "", -1, 0, 1, 2, np.nan, np.inf, 1j, [], {}, True, [0.5, np.nan], [[0.5]]]
 WHOLE = [None, "bad", -1, 0, 1.5, np.nan, [], [3], {}]
@@ -47,20 +46,12 @@ METHODS = {
     "forest": mk.MondrianForestRegressor,
     "stream": mk.MondrianKernelRegressor,
     "exact stream": mk.MondrianKernelRegressor,
-    "portable": PortableModel,
 }
 
 
 @cache
 def fitted(name):
     return SAVED[name]()
-
-
-@cache
-def portable():
-    file = new_folder() / "model"
-    mk.save(fitted("regressor"), file)
-    return load_portable(file)
 
 
 def refused(call, pattern):
@@ -76,7 +67,7 @@ def refused(call, pattern):
 
 def attack_method(name, method, argument, value):
     """Call a method with a wrong argument; the model stays as it is."""
-    model = portable() if name == "portable" else fitted(name)
+    model = fitted(name)
     before = model.predict(NEW)
     given = [] if method == "at" else [NEW]
     outcome = refused(partial(getattr(model, method), *given, **{argument: value}), argument)

@@ -67,8 +67,8 @@ LATER_FAULTS = {
     ),
     "portable: rows outside of a box stay in it": Fault(
         "portable.py",
-        "log_stay[active] -= distance[:, None] * np.maximum(lived, 0.0)",
-        "log_stay[active] -= 0.9 * distance[:, None] * np.maximum(lived, 0.0)",
+        "log_stay[active] -= distance[:, None] * lived.clip(0.0)",
+        "log_stay[active] -= 0.9 * distance[:, None] * lived.clip(0.0)",
         "tests/persistence/test_portable.py::test_predictions_are_those_of_the_library",
     ),
     # --- streams ---------------------------------------------------------------------------------
