@@ -106,8 +106,9 @@ def _check_numeric(frame: Any) -> None:
     for name, dtype in frame.dtypes.items():
         if getattr(dtype, "kind", "O") not in "fiub":
             raise TypeError(
-                f"Column {name!r} of X has the dtype {dtype}: numbers are needed. Fit a "
-                "TableEncoder on some rows and encode the others with map_partitions."
+                f"Column {name!r} of X has the dtype {dtype}: numbers are needed. Models with "
+                'lifetime="auto" take it as it is. Else fit a TableEncoder on some rows and encode '
+                "the others with map_partitions."
             )
 
 
