@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _MAGIC, _FORMAT = b"\x89MONDR\r\n", 5
 _PREFIX = struct.Struct("<8sIIQ32s")
-_ROWS = 256  # rows that walk down the trees at once
-_LARGEST = 1e100  # number in a row
+_ROWS, _LARGEST = 256, 1e100  # rows that walk down trees at once; largest number in a row
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state", "spread"}
 
 
@@ -83,8 +82,7 @@ class PortableModel:
         if centre is not None:  # the library goes on in single precision
             rows = rows.astype(np.float32).astype(np.float64)
         parts = []
-        for begin in range(0, max(len(rows), 1), _ROWS):
-            block = rows[begin : begin + _ROWS]
+        for block in np.split(rows, range(_ROWS, len(rows), _ROWS)):
             sums = _over_cells(model["trees"], model["levels"], block, model["cell_weights"])
             trend = 0.0 if model["trend"] is None else _trend(model["trend"], block)
             parts.append(sums + model["intercept"] + trend)
@@ -127,8 +125,7 @@ def _trend(trend: Any, rows: Floats) -> Any:
     seen = (np.clip(rows, *trend["ends"]) - trend["ends"].mean(axis=0)) * trend["factor"]
     away = seen[:, None] - trend["landmarks"]
     if trend["lifetimes"].size:
-        distance = np.abs(away).sum(axis=2)[..., None]
-        kernel = np.exp(-trend["lifetimes"] * distance) @ trend["shares"]
+        kernel = np.exp(-trend["lifetimes"] * np.abs(away).sum(axis=2)[..., None]) @ trend["shares"]
     else:
         r = np.sqrt((away**2).sum(axis=2)) / trend["width"]
         kernel = (1.0 + r) * np.exp(-r)
@@ -151,8 +148,7 @@ def _over_cells(trees: Any, levels: Any, rows: Floats, W: Floats) -> Any:
     here, active = node.copy(), np.arange(node.size)
     while active.size:
         at, x = here[active], rows[row[active]]
-        outside = np.maximum(trees["lower"][at] - x, x - trees["upper"][at])
-        distance = outside.clip(0.0).sum(axis=1)
+        distance = np.maximum(trees["lower"][at] - x, x - trees["upper"][at]).clip(0.0).sum(axis=1)
         active, at, distance = (part[distance > 0.0] for part in (active, at, distance))
         up = trees["parent"][at]
         birth = np.where(up >= 0, time[up], 0.0)
