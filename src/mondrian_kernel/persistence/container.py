@@ -250,7 +250,8 @@ def _naming(path: PathLike) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = os.fspath(path)
+        if error.errno is not None:  # else the message would be lost
+            error.filename = os.fspath(path)
         raise
 
 
