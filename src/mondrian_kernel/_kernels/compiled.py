@@ -9,16 +9,14 @@ from numba import config, njit
 from numba.core.caching import FunctionCache, NullCache
 
 
-def kernel(function=None, *, allocates=True, **options):
+def kernel(function=None, **options):
     """Compile a function by numba without the GIL, and keep it on disk for later processes.
 
-    Use as ``@kernel`` or ``@kernel(allocates=False)``; other options are those of ``numba.njit``. A
-    function that makes and assigns no whole arrays compiles a quarter faster without the code that
-    counts references to them.
+    Use as ``@kernel`` or ``@kernel(inline="always")``; the options are those of ``numba.njit``.
     """
     if function is None:
-        return partial(kernel, allocates=allocates, **options)
-    compiled = njit(nogil=True, no_cfunc_wrapper=True, _nrt=allocates, **options)(function)
+        return partial(kernel, **options)
+    compiled = njit(nogil=True, **options)(function)
     if not config.DISABLE_JIT:
         compiled._cache = _cache(function)
     return compiled

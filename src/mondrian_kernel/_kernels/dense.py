@@ -78,7 +78,7 @@ def solve_upper(L, n, B):
                 B[k, j] -= b * L[i, j]
 
 
-@kernel(allocates=False)
+@kernel
 def city_block(A, B, out):
     """Write the L1 distances between rows of A (n, D) and columns of B (D, m) to ``out`` (n, m)."""
     for i in range(A.shape[0]):
@@ -90,7 +90,7 @@ def city_block(A, B, out):
                 out[i, j] += abs(own - B[d, j])
 
 
-@kernel(allocates=False)
+@kernel
 def squared_distances(A, B, out):
     """Write the squared distances between rows of A (n, D) and columns of B (D, m) to ``out``."""
     for i in range(A.shape[0]):
@@ -102,7 +102,7 @@ def squared_distances(A, B, out):
                 out[i, j] += (own - B[d, j]) * (own - B[d, j])
 
 
-@kernel(allocates=False, fastmath=True)
+@kernel(fastmath=True)
 def weighted_differences(A, B, P, out):
     """Add Σ_ij P_ij |A_di - B_dj| to ``out`` (D,) for A (D, n), B (D, m), P (n, m), float32."""
     for i in range(A.shape[1]):

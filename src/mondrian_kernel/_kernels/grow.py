@@ -88,7 +88,7 @@ def _copy_entry(source, i, target, k):
         target.box[k, d] = source.box[i, d]
 
 
-@kernel(allocates=False)
+@kernel
 def grow(columns, trees, lifetime):
     """Let the clocks of all leaves on the stack of ``trees`` run on to ``lifetime``.
 
@@ -148,7 +148,7 @@ def grow(columns, trees, lifetime):
     return True
 
 
-@kernel(allocates=False)
+@kernel
 def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 

@@ -20,7 +20,7 @@ from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.lanes import add_row, scale_and_add
 
 
-@kernel(allocates=False)
+@kernel
 def gram(cells, first, offset, above, start, weight, begin, end, V, sums, out, lanes):
     """Add Σ_l weight[l, j] Φ_l Φ_lᵀ v_j to column j of ``out``, for V (N, k), trees ``begin:end``.
 
@@ -54,7 +54,7 @@ def gram(cells, first, offset, above, start, weight, begin, end, V, sums, out, l
             add_row(out, i, sums, fine + np.intp(cells[m, i]), lanes)
 
 
-@kernel(allocates=False)
+@kernel
 def scatter(cells, first, begin, end, V, out):
     """Add the sums of V (N, k) over the rows of each finest cell to ``out`` (C, k)."""
     n_rows, width = V.shape
@@ -65,7 +65,7 @@ def scatter(cells, first, begin, end, V, out):
                 out[c, j] += V[i, j]
 
 
-@kernel(allocates=False)
+@kernel
 def gather(cells, first, begin, end, W, out):
     """Add the sums of W (C, k) over the finest cells of each row to ``out`` (N, k)."""
     n_rows, width = out.shape

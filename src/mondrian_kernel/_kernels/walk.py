@@ -8,7 +8,7 @@ from mondrian_kernel._settings import WALK_LANES as LANES
 from mondrian_kernel._settings import WALK_ROWS as ROW_BLOCK
 
 
-@kernel(allocates=False)
+@kernel
 def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
     """Label the cells at ``lifetime`` from left to right, tree by tree.
 
@@ -37,7 +37,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
 
 # The sum may be taken in any order, so that it vectorises (twice as fast); it is 0 in every order
 # for a row inside, and always the same for the same row and box.
-@kernel(allocates=False, fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"})
 def box_distance(X, i, lower, upper, node):
     """L1 distance from row ``i`` to the box of ``node``, exactly 0 inside."""
     zero = X.dtype.type(0)  # sums have the type of the rows
@@ -49,7 +49,7 @@ def box_distance(X, i, lower, upper, node):
     return distance
 
 
-@kernel(allocates=False)
+@kernel
 def _log_stay(X, i, nodes, node, lifetimes, log_stay):
     """Write log-probabilities that row ``i`` stays in its cells to ``log_stay`` (L,); see ``walk``.
 
@@ -148,7 +148,7 @@ def decay(X, nodes, pieces):
     return n
 
 
-@kernel(allocates=False)
+@kernel
 def descend(X, root, steps, node_of, at):
     """Send rows down a tree to the ends of its ``STEP`` records; ``node_of`` (n,) receives these.
 
@@ -172,7 +172,7 @@ def descend(X, root, steps, node_of, at):
             node_of[begin + j] = at[j]
 
 
-@kernel(allocates=False)
+@kernel
 def level_scores(X, arrays, steps, lifetimes, cells, value, W, scores, node_of, at, log_stay):
     """Add Σ_l value[l] Σ_m p_lm W[cells[node, l]] to ``scores`` (n, K + 1).
 
