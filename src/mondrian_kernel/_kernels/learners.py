@@ -102,7 +102,27 @@ def _score(cells, value, w, p, grown, b, prior, F):
 
 
 @kernel
-def learn(batch, loss, alpha, keep, tables, small, judged):
+def learn(
+    leaf,
+    column,
+    rung,
+    begin,
+    value,
+    Y,
+    sample_weight,
+    loss,
+    alpha,
+    keep,
+    W,
+    P,
+    b,
+    b_variance,
+    growth,
+    offset,
+    n_rows,
+    scores,
+    variance,
+):
     """Learn from each row once, in order.
 
     A row has the features φ_c = ``value`` (L,) of the level in its M cells at each level, and 1 for
@@ -123,9 +143,6 @@ def learn(batch, loss, alpha, keep, tables, small, judged):
 
     With the squared loss all targets are relative to ``offset``, the target of the first row.
     """
-    leaf, column, rung, begin, value, Y, sample_weight = batch
-    (W, P), (b, b_variance, growth, offset, n_rows) = tables, small
-    scores, variance = judged
     n, n_levels, n_outputs = leaf.shape[0], value.size, Y.shape[1]
     prior = 0.5 / alpha
     y, F, D = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
@@ -164,7 +181,24 @@ def learn(batch, loss, alpha, keep, tables, small, judged):
 
 
 @kernel
-def mixed_scores(walk, group, weights, shares, alpha, tables, spread, out):
+def mixed_scores(
+    X,
+    arrays,
+    lifetimes,
+    column,
+    rung,
+    begin,
+    value,
+    weights,
+    shares,
+    alpha,
+    W,
+    P,
+    b_variance,
+    growth,
+    scores,
+    variance,
+):
     """Mixed scores of new rows, without the intercept, and their variances.
 
     ``scores`` (n, K) receives Σ_j weights_j Σ_l value_l Σ_m p_lm w_j[c_lm], with p_lm as of
@@ -173,9 +207,6 @@ def mixed_scores(walk, group, weights, shares, alpha, tables, spread, out):
     Learners without a share must have no weight. ``arrays`` are those of a ``NodeTable``,
     ``lifetimes`` those of all rungs and their levels.
     """
-    X, arrays, lifetimes, column = walk
-    (rung, begin, value), (W, P) = group, tables
-    (b_variance, growth), (scores, variance) = spread, out
     nodes, n_levels = NodeTable(*arrays), value.size
     n, n_outputs = scores.shape
     node_of, log_stay = np.empty((n, 1), np.int32), np.empty((n, 1, lifetimes.size))
@@ -209,7 +240,26 @@ def mixed_scores(walk, group, weights, shares, alpha, tables, spread, out):
 
 
 @kernel
-def judge(scores, targets, kind, mixture, n_seen, n_batches, state, out):
+def judge(
+    scores,
+    base,
+    level,
+    Y,
+    sample_weight,
+    loss,
+    curvature,
+    weights,
+    rows_of_mean,
+    n_seen,
+    n_batches,
+    gram,
+    moment,
+    error,
+    recent,
+    mixed,
+    new_weights,
+    shares,
+):
     """Mix the scores of rows, and learn from their targets how good the learners are.
 
     ``scores`` (J, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
@@ -223,10 +273,6 @@ def judge(scores, targets, kind, mixture, n_seen, n_batches, state, out):
     running means of the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares``
     receive what :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
     """
-    base, level, Y, sample_weight = targets
-    (loss, curvature), (weights, rows_of_mean) = kind, mixture
-    gram, moment, error, recent = state
-    mixed, new_weights, shares = out
     J, n, K = scores.shape
     H = recent.shape[0]
     x, D = np.empty((J + H, K)), np.empty(K)

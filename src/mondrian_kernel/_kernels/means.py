@@ -11,7 +11,22 @@ from mondrian_kernel._kernels.walk import walk_trees
 
 
 @kernel
-def learn_means(batch, alpha, centre, keep, tables, small, scores):
+def learn_means(
+    leaf,
+    column,
+    rung,
+    begin,
+    value,
+    Y,
+    sample_weight,
+    alpha,
+    centre,
+    keep,
+    sums,
+    totals,
+    growth,
+    scores,
+):
     """Add each row, in order, to the sums of its cells: every tree is learnt apart.
 
     Of the J learners ``sums`` (C, K + 2) holds Σ s y and twice Σ s over the rows of each
@@ -20,8 +35,6 @@ def learn_means(batch, alpha, centre, keep, tables, small, scores):
     ``scores`` (J, n, K) receives the scores of the rows before any of them was learnt from; before
     the first row they are its target.
     """
-    leaf, column, rung, begin, value, Y, sample_weight = batch
-    (sums,), (totals, growth) = tables, small
     n, n_trees, n_levels, n_outputs = leaf.shape[0], leaf.shape[1], value.size, Y.shape[1]
     for j in range(keep.size):
         add, all_rows = sums[begin[j] : begin[j + 1]], totals[j]
@@ -67,7 +80,22 @@ def _cell_mean(sums, k, b, alpha):
 
 
 @kernel
-def mixed_means(walk, group, weights, alpha, centre, tables, small, scores):
+def mixed_means(
+    X,
+    arrays,
+    lifetimes,
+    column,
+    rung,
+    begin,
+    value,
+    weights,
+    alpha,
+    centre,
+    sums,
+    totals,
+    growth,
+    scores,
+):
     """Average the means of the cells of each row, less the mean b of all rows.
 
         scores (n, K) = Σ_j weights_j Σ_l value_l² Σ_m p_lm (Σ s y - b Σ s) / (Σ s + alpha)
@@ -75,8 +103,6 @@ def mixed_means(walk, group, weights, alpha, centre, tables, small, scores):
     with b = 0 unless ``centre``, and p_lm as of :func:`mondrian_kernel._kernels.walk.walk`.
     ``arrays`` are those of a ``NodeTable``, ``lifetimes`` those of all rungs and their levels.
     """
-    X, arrays, lifetimes, column = walk
-    (rung, begin, value), (sums,), (totals, growth) = group, tables, small
     nodes, n_levels = NodeTable(*arrays), value.size
     n, n_outputs = scores.shape
     node_of, log_stay = np.empty((n, 1), np.int32), np.empty((n, 1, lifetimes.size))

@@ -127,8 +127,8 @@ class Filter:
         """
         shape = keep.size, *batch[-2].shape
         scores, variance = np.empty(shape), np.empty(shape[:2])
-        code, numbers = loss_code(self.loss, self.n_outputs), (_values(tables), _values(small))
-        compiled().learn(tuple(batch), code, self.alpha, keep, *numbers, (scores, variance))
+        code, numbers = loss_code(self.loss, self.n_outputs), (*tables.values(), *small.values())
+        compiled().learn(*batch, code, self.alpha, keep, *numbers, scores, variance)
         return scores, variance
 
     def rescale(self, tables: Tables, small: Small, room: Counts) -> None:
@@ -149,9 +149,8 @@ class Filter:
 
         ``walk`` holds the first arguments of the kernel.
         """
-        rows, members, weights = tuple(walk[:4]), tuple(walk[4:7]), walk[7]
-        numbers = _values(tables), (small["b_variance"], small["growth"])
-        compiled().mixed_scores(rows, members, weights, shares, self.alpha, *numbers, out)
+        numbers = *tables.values(), small["b_variance"], small["growth"]
+        compiled().mixed_scores(*walk, shares, self.alpha, *numbers, *out)
 
     def intercepts(self, small: Small) -> FloatArray:
         """Return the intercepts of learners, less their offset, (J, K)."""
@@ -233,8 +232,8 @@ class Means:
     ) -> tuple[FloatArray, FloatArray]:
         """Train all learners; see :class:`Filter`. The variances are 1."""
         scores = np.empty((keep.size, *batch[-2].shape))
-        options, numbers = (self.alpha, self.centre, keep), (_values(tables), _values(small))
-        _compiled_means().learn_means(tuple(batch), *options, *numbers, scores)
+        numbers = tables["sums"], *small.values()
+        _compiled_means().learn_means(*batch, self.alpha, self.centre, keep, *numbers, scores)
         return scores, np.ones(scores.shape[:2])
 
     def rescale(self, tables: Tables, small: Small, room: Counts) -> None:
@@ -252,9 +251,8 @@ class Means:
         out: tuple[FloatArray, FloatArray],
     ) -> None:
         """Write mixed scores without intercepts; see :class:`Filter`. The variances are 1."""
-        rows, members, weights = tuple(walk[:4]), tuple(walk[4:7]), walk[7]
-        known = self.alpha, self.centre, _values(tables), _values(small)
-        _compiled_means().mixed_means(rows, members, weights, *known, out[0])
+        numbers = tables["sums"], *small.values()
+        _compiled_means().mixed_means(*walk, self.alpha, self.centre, *numbers, out[0])
         out[1][:] = 1.0
 
     def intercepts(self, small: Small) -> FloatArray:
@@ -307,10 +305,6 @@ def as_table(values: FloatArray, n_cells: Counts, fill: float) -> FloatArray:
     for level, part in enumerate(np.split(values, np.cumsum(n_cells)[:-1])):
         table[level::n_levels][: len(part)] = part
     return table
-
-
-def _values(arrays: Tables | Small) -> tuple[NDArray[Any], ...]:
-    return tuple(arrays.values())
 
 
 def loss_code(loss: str, n_outputs: int) -> int:

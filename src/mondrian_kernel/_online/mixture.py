@@ -76,9 +76,9 @@ class Mixture:
         # What recent means are relative to: targets are scores or classes.
         level = base if loss == "squared" else np.zeros_like(base)
         kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
-        before = (self.weights, _ROWS[: len(self.recent)]), self.n_rows, n_batches
-        out = mixed, weights, shares
-        compiled().judge(scores, (base, level, Y, weight), kind, *before, sums, out)
+        before = self.weights, _ROWS[: len(self.recent)], self.n_rows, n_batches
+        rows = scores, base, level, Y, weight
+        compiled().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
         return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
