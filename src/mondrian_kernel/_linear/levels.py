@@ -25,9 +25,6 @@ _FIELDS = (
 )
 
 
-LANES = 8  # columns of a product that take the time of one
-
-
 class LevelOperator(Operator):
     r"""Products with the features Φ of fitted rows at several lifetimes.
 
@@ -167,11 +164,15 @@ class LevelOperator(Operator):
             room = np.empty((start[-1].max() + 1, lanes), V.dtype)
             gram(*table, own, begin, end, right, room, part, (0,) * lanes)
 
-        for first in range(0, V.shape[1], LANES):
-            some = slice(first, min(first + LANES, V.shape[1]))
+        for first in range(0, V.shape[1], settings.LEVEL_LANES):
+            some = slice(first, min(first + settings.LEVEL_LANES, V.shape[1]))
             width = some.stop - first
             # Many rows take the time of memory, so that unused columns would cost something.
-            lanes = LANES if self.n_rows <= settings.LANE_ROWS else 2 ** int(width - 1).bit_length()
+            lanes = (
+                settings.LEVEL_LANES
+                if self.n_rows <= settings.LANE_ROWS
+                else 2 ** int(width - 1).bit_length()
+            )
             right, own = (
                 np.zeros((V.shape[0], lanes), V.dtype),
                 np.zeros((len(each), lanes), V.dtype),

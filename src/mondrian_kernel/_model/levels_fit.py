@@ -14,7 +14,7 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
-from mondrian_kernel._linear.levels import LANES, LevelOperator
+from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
@@ -55,9 +55,11 @@ def solve_levels(
         Coefficients.
     """
     dual = np.empty(targets.shape)
-    groups = range(0, targets.shape[1], LANES)  # a product takes so many columns at once
+    groups = range(
+        0, targets.shape[1], settings.LEVEL_LANES
+    )  # a product takes so many columns at once
     for done, begin in enumerate(groups):
-        some = slice(begin, begin + LANES)
+        some = slice(begin, begin + settings.LEVEL_LANES)
 
         def told(share: float, done: int = done) -> None:
             tell((done + share) / len(groups))
