@@ -11,7 +11,7 @@ import pytest
 
 from mondrian_kernel import MondrianKernelRegressor, TableEncoder, on_disk, open_table
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._estimator.base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, column_scale
 
 RNG = np.random.default_rng(0)

@@ -283,7 +283,7 @@ def test_a_fit_that_is_interrupted_changes_nothing(model, monkeypatch):
     def interrupt(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mondrian_kernel._base.column_scale", interrupt)
+    monkeypatch.setattr("mondrian_kernel._estimator.base.column_scale", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(TABLE.assign(area=1.0), targets(model))
     assert_array_equal(scores(model, NEW), before)

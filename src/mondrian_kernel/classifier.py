@@ -13,6 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._estimator.shared_docs import shared_docs
+from mondrian_kernel._estimator.targets import ClassEstimator
 from mondrian_kernel._linear.losses import (
     LOSSES,
     check_classes,
@@ -36,8 +38,6 @@ from mondrian_kernel._path.checks import fixed_order, join_equal, used_rows
 from mondrian_kernel._path.choose import cells_of_trees, choose_loss_width, enough_trees
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.result import LifetimePath
-from mondrian_kernel._shared_docs import shared_docs
-from mondrian_kernel._targets import ClassEstimator
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, check_shares, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._columns import Column, read_columns
-from mondrian_kernel._encoding import (
+from mondrian_kernel._tables.columns import Column, read_columns
+from mondrian_kernel._tables.encoding import (
     LearntCategory,
     LearntNumber,
     category_codes,

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from mondrian_kernel._forest import MondrianForest
+from mondrian_kernel._estimator.forest_base import MondrianForest
+from mondrian_kernel._estimator.shared_docs import shared_docs
+from mondrian_kernel._estimator.targets import ClassEstimator, NumberEstimator, as_columns
 from mondrian_kernel._linear.losses import check_classes, weigh_classes
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._shared_docs import shared_docs
-from mondrian_kernel._targets import ClassEstimator, NumberEstimator, as_columns
 from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
 from mondrian_kernel._typing import FloatArray
 

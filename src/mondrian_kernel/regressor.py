@@ -14,7 +14,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._base import MondrianEstimator, in_space_of_trees
+from mondrian_kernel._estimator.base import MondrianEstimator, in_space_of_trees
+from mondrian_kernel._estimator.shared_docs import shared_docs
+from mondrian_kernel._estimator.targets import as_columns
+from mondrian_kernel._estimator.uncertain import UncertainRegressor
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.importance import findings_of_numbers
@@ -29,12 +32,9 @@ from mondrian_kernel._path.choose import Choice, cells_of_trees, choose_width, e
 from mondrian_kernel._path.driver import Stages, Verbose
 from mondrian_kernel._path.posterior import WidthMixture, likely_widths
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
-from mondrian_kernel._shared_docs import shared_docs
-from mondrian_kernel._targets import as_columns
 from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
 from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel._uncertain import UncertainRegressor
 
 
 @shared_docs

@@ -10,10 +10,10 @@ import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel import classifier, features, regressor
-from mondrian_kernel._columns import refuse_missing_targets
+from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._linear.losses import encode, probabilities
-from mondrian_kernel._named_rows import NamedColumns, Row, numbers
-from mondrian_kernel._shared_docs import shared_docs
+from mondrian_kernel._tables.columns import refuse_missing_targets
+from mondrian_kernel._tables.named_rows import NamedColumns, Row, numbers
 from mondrian_kernel._trees.checks import check_shares
 from mondrian_kernel._typing import FloatArray
 

@@ -321,7 +321,7 @@ FAULTS = {
         "tests/test_on_disk.py::test_a_parquet_file_is_encoded_as_a_frame",
     ),
     "tables in parts: gaps are sought in the last part alone": Fault(
-        "_encoding.py",
+        "_tables/encoding.py",
         "self.has_gaps |= bool(missing.any())",
         "self.has_gaps = bool(missing.any())",
         "tests/test_on_disk.py::test_a_parquet_file_is_encoded_as_a_frame",

@@ -5,31 +5,31 @@ from mutants.fault import Fault
 LATER_FAULTS = {
     # --- tables ----------------------------------------------------------------------------------
     "encoder: an unknown category is the first one": Fault(
-        "_encoding.py",
+        "_tables/encoding.py",
         "self.table[n, 0] = -0.5",
         "self.table[n, 0] = 0.5",
         "tests/test_encoder.py::test_all_categories_have_the_distance_one",
     ),
     "encoder: a row sees its own target": Fault(
-        "_encoding.py",
+        "_tables/encoding.py",
         "rows[others] = means(some, codes[others])",
         "rows[others] = means(slice(None), codes[others])",
         "tests/test_encoder.py::test_a_row_does_not_see_its_own_target",
     ),
     "encoder: the upper one of two medians": Fault(
-        "_encoding.py",
+        "_tables/encoding.py",
         "middle = (numbers.size - 1) // 2",
         "middle = numbers.size // 2",
         "tests/test_encoder.py::test_the_median_is_a_value_and_does_not_overflow",
     ),
     "tables: masked entries count": Fault(
-        "_columns.py",
+        "_tables/columns.py",
         "np.where(np.ma.getmaskarray(X), None, X.data)",
         "X.data.astype(object)",
         "tests/test_tables.py::test_masked_entries_are_gaps",
     ),
     "tables: large whole numbers of a list are merged": Fault(
-        "_columns.py",
+        "_tables/columns.py",
         "np.abs(rows) >= 2.0**53",
         "np.abs(rows) > 2.0**54",
         "tests/test_tables.py::test_a_list_is_a_table_as_a_frame_is",
@@ -91,7 +91,7 @@ LATER_FAULTS = {
         "tests/online/test_exact.py::test_a_batch_can_be_rolled_back",
     ),
     "stream: Ctrl-C leaves error bars of fewer cells": Fault(
-        "_base.py",
+        "_estimator/base.py",
         "            stream.rollback(n_before)\n            self.__dict__.clear()\n",
         "            self.__dict__.clear()\n",
         "tests/hostile/test_attacks.py -k interrupted",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._columns import read_columns
+from mondrian_kernel._tables.columns import read_columns
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
 from mondrian_kernel.on_disk import TableParts

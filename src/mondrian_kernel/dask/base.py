@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._estimator.base import MondrianEstimator
 from mondrian_kernel._model.columns import Columns, is_learnt
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns

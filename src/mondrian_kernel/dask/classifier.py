@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._linear.losses import (
     class_numbers,
     encode,
@@ -30,7 +31,6 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._path.checks import join_equal
 from mondrian_kernel._path.choose import Choice, choose_loss_width
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
 from mondrian_kernel._path.choose import Choice, sample_rows
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._shared_docs import shared_docs
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import (

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._explainable import ExplainableEstimator
+from mondrian_kernel._estimator.explainable import ExplainableEstimator
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.notes import notes_on

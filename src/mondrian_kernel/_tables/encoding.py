@@ -11,7 +11,7 @@ from sklearn.preprocessing import TargetEncoder
 from sklearn.utils import check_array, check_consistent_length
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._columns import Column, refuse_missing_targets
+from mondrian_kernel._tables.columns import Column, refuse_missing_targets
 from mondrian_kernel._typing import FloatArray
 
 _NUMBER = np.array([True, False])  # a number, and the column that marks gaps

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from mondrian_kernel._explainable import ExplainableEstimator
+from mondrian_kernel._estimator.explainable import ExplainableEstimator
 from mondrian_kernel._linear.losses import announced_classes, stream_class_weight
 from mondrian_kernel._path.checks import check_weights
 from mondrian_kernel._typing import FloatArray

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._input import TableInput
+from mondrian_kernel._estimator.table_input import TableInput
 from mondrian_kernel._model.class_fit import working_targets
 from mondrian_kernel._model.columns import Columns, Metric, column_scale, is_learnt
 from mondrian_kernel._model.fitted import Basis, FittedModel

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._base import MondrianEstimator
+from mondrian_kernel._estimator.base import MondrianEstimator
 from mondrian_kernel._model.explain import most_similar, shapley_values
 from mondrian_kernel._model.model_html import model_html
 from mondrian_kernel._trees.checks import check_whole, naming

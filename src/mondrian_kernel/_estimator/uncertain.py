@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._estimator.targets import NumberEstimator
 from mondrian_kernel._model.ridge_model import ErrorBars, log_marginal_likelihood
 from mondrian_kernel._model.spread import Spread, unknown_spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import LifetimePosterior, WidthMixture, width_posterior
-from mondrian_kernel._targets import NumberEstimator
 from mondrian_kernel._trees.checks import check_shares, check_whole
 from mondrian_kernel._typing import FloatArray
 

@@ -12,9 +12,9 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._linear.losses import label_array
 from mondrian_kernel._model.columns import is_learnt
+from mondrian_kernel._tables.columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, no_overflow, refuse_dates
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.encoder import (
