@@ -81,7 +81,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     random_state : int, RandomState instance or None, default=None
         Seed of the trees.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads. None: all cores, or ``OMP_NUM_THREADS``. The result does not depend on it.
 
     Attributes
     ----------

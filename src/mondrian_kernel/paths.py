@@ -106,7 +106,7 @@ def lifetime_path(
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the random vectors.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads. None: all cores, or ``OMP_NUM_THREADS``. The result does not depend on it.
     callback : callable or None, default=None
         Called as ``callback(done, total, info)`` as the path advances.
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._trees.threads import in_threads, n_threads
 
 
 def pieces(n, n_jobs, **options):
@@ -22,6 +22,16 @@ def test_pieces_follow_each_other(n, n_jobs):
     assert found[0][0] == 0
     assert found[-1][1] == n
     assert all(one[1] == two[0] for one, two in pairwise(found))
+
+
+def test_all_cores_unless_openmp_has_fewer(monkeypatch):
+    monkeypatch.setattr("mondrian_kernel._trees.threads.effective_n_jobs", {-1: 8, 3: 3}.get)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert n_threads(None) == 8
+    for given, used in {"2": 2, "100": 8, "4,1": 4, "0": 8, "": 8, "many": 8}.items():
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+        assert n_threads(None) == used
+        assert n_threads(3) == 3
 
 
 def test_little_is_done_in_one_piece():

@@ -30,7 +30,7 @@ _DOCS = {
     random_state : int, RandomState instance or None, default=None
         Seed of the trees, and of the rows that are held out. None: another result at each fit.
     n_jobs : int or None, default=None
-        Threads; None for one, -1 for all cores. The result does not depend on it.
+        Threads. None: all cores, or ``OMP_NUM_THREADS``. The result does not depend on it.
     verbose : int or callable, default=0
         0 prints nothing, 1 the progress. A function is called instead: the ``callback`` of
         :func:`lifetime_path`.""",

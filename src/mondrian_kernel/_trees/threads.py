@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -34,14 +35,14 @@ def in_threads(
 ) -> list[Any]:
     """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads.
 
-    ``n_jobs`` is joblib's. Little ``work`` (in elementary operations) is done in one piece. So is
+    ``n_jobs`` is that of :func:`n_threads`. Little ``work`` (in elementary operations) is done in one piece. So is
     a call from one of the threads, which would otherwise wait for threads that wait for it.
 
     When a piece fails or Ctrl-C arrives, pieces that have not begun are dropped, and the error is
     raised once no piece runs any more: nothing writes to the caller's arrays after the return.
     """
     alone = n <= 1 or work < settings.THREAD_WORK or getattr(_here, "in_pool", False)
-    workers = 1 if alone else effective_n_jobs(n_jobs)
+    workers = 1 if alone else n_threads(n_jobs)
     if workers == 1:
         return [run(0, n)]
     edges = np.unique(np.linspace(0, n, min(4 * workers, n) + 1).astype(int)).tolist()
@@ -55,6 +56,19 @@ def in_threads(
     except BaseException:
         _stop(pieces)
         raise
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for joblib's ``n_jobs``; None: as many as OpenMP would use.
+
+    These are all cores, or ``OMP_NUM_THREADS`` if it is set. joblib and Dask set it in their worker
+    processes, so that models that are fitted side by side share the cores.
+    """
+    if n_jobs is not None:
+        return int(effective_n_jobs(n_jobs))
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    most = int(wanted) if wanted.isdecimal() and int(wanted) > 0 else sys.maxsize
+    return min(most, int(effective_n_jobs(-1)))
 
 
 def _stop(pieces: list[Future[Any]]) -> None:

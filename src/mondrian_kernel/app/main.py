@@ -103,7 +103,7 @@ def _add_shared(command: argparse.ArgumentParser, shared: str) -> None:
         seed = "seed of everything random (0)"
         group.add_argument("--seed", type=_whole(0), default=0, metavar="N", help=seed)
     if "jobs" in shared:
-        group.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads (all cores)")
+        group.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("--quiet", action="store_true", help="no words, notes or progress")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -72,7 +72,7 @@ class Choices:
     n_jobs: int | None = None
 
 
-def load_table_model(file: str, n_jobs: int) -> TableModel:
+def load_table_model(file: str, n_jobs: int | None) -> TableModel:
     """Load a model that 'fit' has saved, to be used with ``n_jobs`` threads."""
     model = load(file)
     if not isinstance(model, TableModel):

@@ -194,7 +194,8 @@ class BlockEstimator(MondrianEstimator):
     def _for_workers(self) -> Self:
         """Return a copy that predicts arrays, without anything large that this does not need."""
         model = self._copy_with(replace(self._fitted(), rows=None))
-        model.path_ = model._notes = model.n_jobs = None  # workers are many: one thread each
+        model.path_ = model._notes = None
+        model.n_jobs = 1  # workers are many
         if model.encoder_ is None:  # blocks have no names; those of the collection are checked
             keep_names(model, None)
         return model

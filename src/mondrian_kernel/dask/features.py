@@ -56,7 +56,7 @@ class DaskMondrianFeatures(MondrianFeatures):
     """
 
     # Workers are many: each task has one thread.
-    n_jobs = None
+    n_jobs = 1
 
     def __init__(
         self,

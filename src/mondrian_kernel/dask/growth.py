@@ -86,7 +86,7 @@ class BlockGrowth(Growth):
     ) -> None:
         box, n_rows = blocks.box, blocks.n_rows
         check_ranges(box)
-        self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, None
+        self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, 1
         self.n_rounds = 0
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
