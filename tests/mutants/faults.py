@@ -296,7 +296,7 @@ FAULTS = {
     ),
     "a failed fit leaves half a model": Fault(
         "_trees/checks.py",
-        "            vars(self).update(before)\n",
+        "        vars(estimator).update(before)\n",
         "",
         "tests/hostile/test_attacks.py -k features",
     ),

@@ -34,6 +34,7 @@ from mondrian_kernel._trees.checks import (
     check_penalty,
     check_ranges,
     draw_seed,
+    kept_on_failure,
 )
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
@@ -252,23 +253,23 @@ class MondrianEstimator(TableInput):
         if fixed is not None:
             fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
-        n_before, before = stream.n_rows, self.__dict__.copy()
-        try:
-            max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
-            new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
-            if fixed is not None and spread is not None:
-                more = new.online.n_cells[: n_cells.size] - n_cells
-                fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
-            self._fixed, self._model, self._stream = fixed, None, new
-            self.path_ = getattr(self, "path_", None)
-            self.__dict__.update(changes)
-        except BaseException:
-            stream.rollback(n_before)
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if before.get("_stream") is stream:
-                self._model = None  # the old record is a view of moved arrays
-            raise
+        if known and self._stream is stream:
+            self._model = None  # a record of the stream is a view of arrays that will move
+        n_before = stream.n_rows
+        with kept_on_failure(self):
+            try:
+                max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
+                new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
+                if fixed is not None and spread is not None:
+                    more = new.online.n_cells[: n_cells.size] - n_cells
+                    fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
+                self._fixed, self._model, self._stream = fixed, None, new
+                self.path_ = getattr(self, "path_", None)
+                for name, value in changes.items():
+                    setattr(self, name, value)
+            except BaseException:
+                stream.rollback(n_before)
+                raise
 
     def _beside_fit(
         self, fixed: Basis, rows: FloatArray, Y: FloatArray, weight: FloatArray

@@ -36,15 +36,22 @@ def all_or_nothing(fit: Fit) -> Fit:
 
     @wraps(fit)
     def whole(self: Any, *args: Any, **options: Any) -> Any:
-        before = dict(vars(self))
-        try:
+        with kept_on_failure(self):
             return checked(self, *args, **options)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     return whole  # type: ignore[return-value]
+
+
+@contextmanager
+def kept_on_failure(estimator: Any) -> Iterator[None]:
+    """Give an estimator its attributes back if anything fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @contextmanager
