@@ -261,7 +261,7 @@ def test_impossible_spreads_are_refused(model, name):
     spread.check(n_cells, 3, n_outputs)
     bad = getattr(spread, name).copy()
     bad.flat[0] = np.nan
-    with pytest.raises(ValueError, match="spread"):
+    with pytest.raises(ValueError, match=f"{name} of Spread"):
         Spread(**{**vars(spread), name: bad}).check(n_cells, 3, n_outputs)
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._trees.checks import naming
+from mondrian_kernel._trees.checks import check_numbers, naming
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import row_blocks
 
@@ -78,25 +78,16 @@ class Columns:
 
     def check(self, n_columns: int) -> None:
         """Raise ValueError unless the arrays are those of ``n_columns`` columns."""
-        for name in ("scale", "relevance"):
-            values = getattr(self, name)
-            if values.shape != (n_columns,) or not (np.isfinite(values) & (values > 0)).all():
-                raise ValueError(f"{name} is not one positive number for each column.")
-        if self.bend.shape != (n_columns,) or not (np.isfinite(self.bend) & (self.bend >= 0)).all():
-            raise ValueError("bend is not one number for each column, at least 0.")
-        if self.knots.shape != self.ranks.shape or self.knots.shape[1:] != (n_columns,):
-            raise ValueError("knots and ranks have other shapes.")
-        if self.bend.any() and self.knots.shape[0] == 0:
+        one, table = (n_columns,), (len(self.knots), n_columns)
+        check_numbers(self, scale=one, relevance=one, bend=one, knots=table, ranks=table)
+        if self.centre is not None:
+            check_numbers(self, centre=one)
+        if not (self.scale > 0).all() or not (self.relevance > 0).all() or (self.bend < 0).any():
+            raise ValueError("A scale or relevance is no positive number, or a bend is negative.")
+        if self.bend.any() and len(self.knots) == 0:
             raise ValueError("There are no knots.")
-        for values in (self.knots, self.ranks):
-            if not np.isfinite(values).all() or (np.diff(values, axis=0) < 0).any():
-                raise ValueError("knots or ranks are not finite, or decrease.")
-        centre = np.zeros(n_columns) if self.centre is None else self.centre
-        if centre.shape != (n_columns,) or not np.isfinite(centre).all():
-            raise ValueError("centre is not one number for each column.")
-        for array in (self.scale, self.relevance, self.bend, self.knots, self.ranks, centre):
-            if array.dtype != np.float64:
-                raise ValueError("An array of the columns is not of type float64.")
+        if any((np.diff(values, axis=0) < 0).any() for values in (self.knots, self.ranks)):
+            raise ValueError("knots or ranks decrease.")
 
 
 class Metric(NamedTuple):

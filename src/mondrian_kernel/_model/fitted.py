@@ -14,6 +14,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
@@ -253,29 +254,23 @@ class FittedModel:
         """Raise ValueError unless all arrays fit together."""
         self.trees.check()
         self.levels.check(self.trees)
-        n_outputs = self.n_outputs
-        if self.cell_weights.shape != (self.levels.n_features, n_outputs):
-            raise ValueError(
-                f"cell_weights has shape {self.cell_weights.shape}, but there are "
-                f"{self.levels.n_features} cells and {n_outputs} outputs."
-            )
+        n_outputs, n_features = self.n_outputs, self.levels.n_features
+        check_numbers(
+            self,
+            cell_weights=(n_features, n_outputs),
+            intercept=(n_outputs,),
+            signal=(n_outputs if self.signal.size else 0,),
+        )
+        if self.sums is not None:
+            check_numbers(self, sums=(n_features, n_outputs + 2))
+            if (self.sums[:, n_outputs:] < 0).any():
+                raise ValueError("The weight of a cell is negative.")
         basis = Basis(self.columns, self.trend, self.link, self.spread, self.calibration)
         basis.check(self)
-        if self.intercept.shape != (n_outputs,):
-            raise ValueError(f"intercept has shape {self.intercept.shape}.")
-        if self.signal.shape not in ((0,), (n_outputs,)) or (self.signal < 0).any():
-            raise ValueError("signal is not a variance for each output.")
+        if (self.signal < 0).any():
+            raise ValueError("signal is a negative variance.")
         penalised = self.alpha > 0 or (self.alpha == 0 and self.sums is not None)  # of a forest
         if not (np.isfinite(self.alpha) and penalised and 0 <= self.seed < 2**64):
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
-        for name in ("cell_weights", "intercept", "signal"):
-            values = getattr(self, name)
-            if values.dtype != np.float64 or not np.isfinite(values).all():
-                raise ValueError(f"{name} is not finite, or of another type.")
-        if self.sums is not None:
-            if self.sums.shape != (self.levels.n_features, n_outputs + 2):
-                raise ValueError(f"sums has shape {self.sums.shape}.")
-            if not np.isfinite(self.sums).all() or (self.sums[:, n_outputs:] < 0).any():
-                raise ValueError("sums is not finite, or the weight of a cell is negative.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)

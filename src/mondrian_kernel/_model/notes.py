@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
+from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._typing import FloatArray
 
 
@@ -41,19 +42,14 @@ class FitNotes:
 
     def check(self, n_columns: int, n_features_in: int) -> None:
         """Raise ValueError unless these can be notes on a model."""
-        if self.background.ndim != 2 or self.background.shape[1] != n_columns:
-            raise ValueError(f"The background has the shape {self.background.shape}.")
-        if self.background.shape[0] == 0:
-            raise ValueError("The background has no rows.")
+        check_numbers(
+            self,
+            background=(max(len(self.background), 1), n_columns),
+            targets=(self.index.size, *self.targets.shape[1:2]),
+            importances=(2, n_features_in if self.importances.size else 0),
+        )
         if self.index.ndim != 1 or self.targets.ndim != 2 or (self.index < 0).any():
             raise ValueError("The places of the rows are out of range.")
-        if self.targets.shape[0] != self.index.size:
-            raise ValueError(f"There are {self.index.size} rows, but other targets.")
-        if self.importances.shape not in ((2, 0), (2, n_features_in)):
-            raise ValueError(f"The importances have the shape {self.importances.shape}.")
-        for values in (self.background, self.targets, self.importances):
-            if values.dtype != np.float64 or not np.isfinite(values).all():
-                raise ValueError("A number of the notes is not finite, or of another type.")
 
 
 def notes_on(

@@ -16,6 +16,7 @@ from scipy.stats import norm
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.error_scale import fit_error_scale, hats, interpolated, knots_of
+from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray, RowArray
 
@@ -149,21 +150,18 @@ class Spread:
         """Raise ValueError unless the arrays fit together."""
         n, m, one = self.weight.size, len(self.knots), (n_outputs,)
         columns = self.column_knots.shape
-        wanted = {
-            "cell_weights": (n_features, n_outputs),
-            "knots": (m, n_outputs),
-            "log_scale": (m, n_outputs),
-            "column_knots": columns[:2],
-            "column_logs": (*columns, n_outputs),
-            "errors": (n, n_outputs),
-            "predictions": (n, n_outputs),
-            "weight": (n,),
-            "far": one,
-        }
-        for name, shape in wanted.items():
-            values = getattr(self, name)
-            if values.shape != shape or values.dtype != np.float64 or not np.isfinite(values).all():
-                raise ValueError(f"{name} of the spread has another shape or type, or is infinite.")
+        check_numbers(
+            self,
+            cell_weights=(n_features, n_outputs),
+            knots=(m, n_outputs),
+            log_scale=(m, n_outputs),
+            column_knots=columns[:2],
+            column_logs=(*columns, n_outputs),
+            errors=(n, n_outputs),
+            predictions=(n, n_outputs),
+            weight=(n,),
+            far=one,
+        )
         for end in (self.lowest, self.highest):
             if end.shape != one or end.dtype != np.float64 or np.isnan(end).any():
                 raise ValueError("The range of y is not a number for each output.")

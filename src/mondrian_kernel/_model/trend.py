@@ -21,6 +21,7 @@ from scipy import linalg
 from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._typing import FloatArray
 
 
@@ -134,23 +135,19 @@ class Trend:
         """Raise ValueError unless the arrays fit together."""
         m = self.landmarks.shape[0]
         n_coef = m if self.linear == 0.0 else m + n_columns
-        wanted = {
-            "ends": (2, n_columns),
-            "factor": (n_columns,),
-            "landmarks": (m, n_columns),
-            "coef": (n_coef, n_outputs),
-            "intercept": (n_outputs,),
-            "low": (n_outputs,),
-            "high": (n_outputs,),
-            "lifetimes": self.shares.shape,
-            "shares": self.lifetimes.shape,
-        }
-        for name, shape in wanted.items():
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} of the trend has shape {getattr(self, name).shape}.")
-            values = getattr(self, name)
-            if values.dtype != np.float64 or not np.isfinite(values).all():
-                raise ValueError(f"{name} of the trend is not finite, or of another type.")
+        one = (n_outputs,)
+        check_numbers(
+            self,
+            ends=(2, n_columns),
+            factor=(n_columns,),
+            landmarks=(m, n_columns),
+            coef=(n_coef, n_outputs),
+            intercept=one,
+            low=one,
+            high=one,
+            lifetimes=self.shares.shape,
+            shares=self.lifetimes.shape,
+        )
         widths = np.array([self.width, self.linear])
         possible = np.isfinite(widths).all() and self.width > 0 and self.linear >= 0
         if not possible or (self.lifetimes < 0).any():

@@ -114,6 +114,18 @@ def check_vectors(**arrays: Any) -> None:
             raise ValueError(f"{name} is not a vector of numbers.")
 
 
+def check_numbers(record: object, **shapes: tuple[int, ...]) -> None:
+    """Raise ValueError unless these arrays of a record hold finite float64 in these shapes."""
+    for name, shape in shapes.items():
+        array = getattr(record, name)
+        fits = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == shape
+        if not fits or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} of {type(record).__name__} is not an array of finite numbers of shape "
+                f"{shape}."
+            )
+
+
 def check_ranges(rows: FloatArray) -> None:
     """Raise ValueError if the range of a column, or their sum, overflows."""
     with np.errstate(over="ignore"):

@@ -35,8 +35,9 @@ def in_threads(
 ) -> list[Any]:
     """Call ``run(begin, end)`` on consecutive pieces of ``range(n)``, in threads.
 
-    ``n_jobs`` is that of :func:`n_threads`. Little ``work`` (in elementary operations) is done in one piece. So is
-    a call from one of the threads, which would otherwise wait for threads that wait for it.
+    ``n_jobs`` is that of :func:`n_threads`. Little ``work`` (in elementary operations) is done in
+    one piece. So is a call from one of the threads, which would otherwise wait for threads that
+    wait for it.
 
     When a piece fails or Ctrl-C arrives, pieces that have not begun are dropped, and the error is
     raised once no piece runs any more: nothing writes to the caller's arrays after the return.
