@@ -155,7 +155,7 @@ FAULTS = {
     ),
     "the spread of a fit forgets the weights": Fault(
         "_model/spread.py",
-        "        weight.copy(),",
+        "        own.sample_weight.copy(),",
         "        np.ones(errors.shape[0]),",
         "tests/model/test_spread.py::test_the_errors_of_a_fit_have_the_weights_of_their_rows",
     ),

@@ -20,12 +20,7 @@ from mondrian_kernel._model.levels_fit import (
     predictions_of,
     solve_levels,
 )
-from mondrian_kernel._model.spread import (
-    errors_with_all_rows,
-    fit_spread,
-    known_share,
-    unknown_spread,
-)
+from mondrian_kernel._model.spread import fit_spread
 from mondrian_kernel._model.trend_fit import fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
@@ -240,23 +235,11 @@ def _choose_weights(
 
 def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
     """Return the model with the spread of the errors of the rows that were held out."""
-    model, operator, levels, out = fit.model, fit.operator, fit.model.levels, fit.rows
-    if out.size == 0:
-        return replace(model, spread=unknown_spread(levels.n_features, Y))
-    own, fitted = operator.take(out), float(np.mean(fit.folds.of_row != 0))
-    errors, noise = Y[out] - fit.predictions, model.signal * model.alpha
-    T = None if model.rows is None else model.rows.X
-    spread = fit_spread(
-        own,
-        levels,
-        errors_with_all_rows(errors, own.sample_weight, noise, fitted),
-        Y,
-        operator.sample_weight,
-        model.seed,
-        predictions=fit.predictions,
-        points=None if T is None else T[out],
-        known=known_share(operator, levels, out),
-    )
+    model = fit.model
+    assert model.rows is not None
+    noise = model.signal * model.alpha
+    held_out = fit.folds, fit.predictions, Y, noise, model.rows.X, model.seed
+    spread = fit_spread(fit.operator, model.levels, *held_out)
     return replace(model, spread=replace(spread, cell_weights=_single(spread.cell_weights)))
 
 

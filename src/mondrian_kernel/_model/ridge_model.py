@@ -17,13 +17,7 @@ from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.levels_fit import fit_folds
-from mondrian_kernel._model.spread import (
-    Spread,
-    errors_with_all_rows,
-    fit_spread,
-    known_share,
-    unknown_spread,
-)
+from mondrian_kernel._model.spread import Spread, fit_spread
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
@@ -90,28 +84,25 @@ def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
     rows, levels, before = model.rows, model.levels, model.spread
     assert rows is not None
     folds = draw_folds(rows.weight.size, model.seed)
-    if folds.n_folds == 0:
-        return unknown_spread(levels.n_features, rows.Y)
-    operator = LevelOperator(model.trees, rows.leaf, levels, rows.weight, centre=False)
-    operator.n_jobs = n_jobs
+    operator = LevelOperator(
+        model.trees, rows.leaf, levels, rows.weight, centre=False, n_jobs=n_jobs
+    )
     mean = np.average(rows.Y, axis=0, weights=rows.weight)
     centred = rows.Y - mean
     unit = np.abs(centred).max(axis=0)  # single precision has no room for large numbers
     unit = np.where(unit > 0, unit, 1.0)
     by_fold = np.repeat((centred / unit)[:, None], folds.n_folds, axis=1)
     found = fit_folds(operator, by_fold, folds, levels.weights[:, None] / model.alpha)
-    out, noise = folds.held_out, model.signal * model.alpha
-    errors, fitted = centred[out] - unit * found[:, :, 0], float(np.mean(folds.of_row != 0))
     spread = fit_spread(
-        operator.take(out),
+        operator,
         levels,
-        errors_with_all_rows(errors, rows.weight[out], noise, fitted),
+        folds,
+        mean + unit * found[:, :, 0],
         rows.Y,
-        rows.weight,
+        model.signal * model.alpha,
+        rows.X,
         model.seed,
-        predictions=mean + unit * found[:, :, 0] if model.trend is None else None,
-        points=None if rows.X is None else rows.X[out],
-        known=known_share(operator, levels, out),
+        by_prediction=model.trend is None,
     )
     if model.trend is not None and before is not None:  # the rows hold what the trend left of y
         spread = replace(spread, far=before.far, lowest=before.lowest, highest=before.highest)

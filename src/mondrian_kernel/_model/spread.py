@@ -16,6 +16,7 @@ from scipy.stats import norm
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.error_scale import fit_error_scale, hats, interpolated, knots_of
+from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._typing import FloatArray, RowArray
@@ -245,44 +246,49 @@ def range_of(Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]
 def fit_spread(
     operator: LevelOperator,
     levels: Levels,
-    errors: FloatArray,
+    folds: Folds,
+    predictions: FloatArray,
     Y: FloatArray,
-    all_weights: FloatArray,
+    noise: FloatArray,
+    points: RowArray | None,
     seed: int,
-    predictions: FloatArray | None = None,
-    points: RowArray | None = None,
-    known: float = 1.0,
+    by_prediction: bool = True,
 ) -> Spread:
-    """Learn the spread of errors.
+    """Learn the spread from errors of rows held out.
 
     Parameters
     ----------
     operator : LevelOperator
-        Cells of the rows held out.
+        Cells of the N rows of the fit.
     levels : Levels
         Levels of the model.
-    errors : ndarray of shape (n, K)
-        Errors of the rows held out.
+    folds : Folds
+        Which of the rows were held out.
+    predictions : ndarray of shape (n, K)
+        Predictions of the n rows held out.
     Y : ndarray of shape (N, K)
-        Targets of all rows, for their range and standard deviation.
-    all_weights : ndarray of shape (N,)
-        Sample weights of all rows.
+        Targets of all rows.
+    noise : ndarray of shape (K,)
+        Variance of the noise.
+    points : ndarray of shape (N, D) or None
+        The rows as the trees see them. Without them, h_d are left out.
     seed : int
         Seed of the parts of the rows from which the scale is learnt in turn.
-    predictions : ndarray of shape (n, K) or None
-        Predictions of the rows held out. Without them, errors do not depend on the prediction.
-    points : ndarray of shape (n, D) or None
-        The rows held out, as the trees see them. Without them, h_d are left out.
-    known : float
-        See :func:`known_share`.
+    by_prediction : bool
+        Whether the scale may depend on the prediction.
     """
-    if predictions is None:
+    out = folds.held_out
+    if out.size == 0:
+        return unknown_spread(levels.n_features, Y)
+    own, weight = operator.take(out), operator.sample_weight
+    fitted = float(np.mean(folds.of_row != 0))
+    errors = errors_with_all_rows(Y[out] - predictions, own.sample_weight, noise, fitted)
+    if not by_prediction:
         predictions = np.zeros_like(errors)
-    points = np.empty((errors.shape[0], 0)) if points is None else points.astype(np.float64)
-    weight = operator.sample_weight
-    scale = fit_error_scale(operator, levels, errors, predictions, points, seed)
-    centre = np.average(Y, axis=0, weights=all_weights)
-    lowest, highest = range_of(Y, all_weights)
+    seen = np.empty((out.size, 0)) if points is None else points[out].astype(np.float64)
+    scale = fit_error_scale(own, levels, errors, predictions, seen, seed)
+    centre = np.average(Y, axis=0, weights=weight)
+    lowest, highest = range_of(Y, weight)
     return Spread(
         scale.cell_weights,
         scale.knots,
@@ -291,9 +297,9 @@ def fit_spread(
         scale.column_logs,
         errors / np.exp(scale.logs),
         predictions,
-        weight.copy(),
-        known,
-        np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=all_weights)),
+        own.sample_weight.copy(),
+        known_share(operator, levels, out),
+        np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weight)),
         lowest,
         highest,
     )
