@@ -100,14 +100,13 @@ def test_trees_may_be_numbered_in_any_order():
     rng = np.random.default_rng(0)
     cells = np.stack([3 + np.arange(30) % 3, rng.permutation(np.arange(30) % 3)], axis=1)
     groups = np.array([0, 0, 1, 2, 3, 3])
-    design = CellOperator(
-        cells.astype(np.int32), 6, groups=groups.astype(np.int32)[:, None], centre=False
-    )
+    levels = np.stack([groups, np.arange(6)], axis=1).astype(np.int32)
+    design = CellOperator(cells.astype(np.int32), 6, groups=levels, centre=False)
     Phi = np.zeros((30, 4))
     for tree in range(2):
         Phi[np.arange(30), groups[cells[:, tree]]] += 0.5**0.5
     V = rng.normal(size=(30, 3))
-    assert_allclose(design.gram(V), Phi @ (Phi.T @ V), atol=1e-12)
+    assert_allclose(design.gram(np.tile(V, 2))[:, :3], Phi @ (Phi.T @ V), atol=1e-12)
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
