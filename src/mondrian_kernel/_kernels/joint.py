@@ -99,7 +99,7 @@ def _down(table, b, V, sums, T):
     T[:] = 0.0
     for i in range(V.shape[0]):
         begin = rows + i * width
-        add_to_rows(sums, table.joint, begin, begin + width, V, i)
+        add_to_rows(sums, table.joint, begin, begin + width, V, i, LANES)
     for e in range(hi - lo - 1, -1, -1):
         own, before = np.intp(table.cell[lo + e]), np.intp(table.before[lo + e])
         add_row(T, own, sums, e, LANES)
@@ -120,7 +120,7 @@ def _up(table, b, T, sums, out):
             sums[e] = T[own]
     for i in range(out.shape[0]):
         begin = rows + i * width
-        add_rows(out, i, sums, table.joint, begin, begin + width)
+        add_rows(out, i, sums, table.joint, begin, begin + width, LANES)
 
 
 @kernel

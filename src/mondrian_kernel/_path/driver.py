@@ -70,6 +70,13 @@ class Plan:
         """Last lifetime, where it is known beforehand."""
         return self.max_lifetime if self.lifetimes is None else float(self.lifetimes[-1])
 
+    def is_past(self, best: FloatArray) -> bool:
+        """Whether the least of the best scores (L,) lies back and the last is clearly worse."""
+        if int(np.argmin(best)) > best.size - 1 - self.patience:
+            return False
+        margin = settings.CLEARLY_WORSE * best.min() if self.margin is None else self.margin
+        return bool(best[-1] > best.min() + margin)
+
 
 def follow(
     grown: Growth | Grown,
@@ -115,7 +122,7 @@ def follow(
                         "measure": path.score_name,
                     }
                     callback(len(points), total, info)
-                stopped = end is None and passed_its_best(best, plan.patience, plan.margin)
+                stopped = end is None and plan.is_past(best)
                 if stopped:
                     break
             if stopped:
@@ -293,18 +300,6 @@ def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatA
             seen = lifetimes[-1]
         if growth.done and seen == times[-1]:
             return
-
-
-def passed_its_best(best: FloatArray, patience: int, clearly: float | None = None) -> bool:
-    """Whether the best of a path lies ``patience`` lifetimes back and the last is clearly worse.
-
-    ``best`` (L,) is the best score at each lifetime. Clearly is by more than ``clearly``, or by 3 %
-    of an error.
-    """
-    if int(np.argmin(best)) > best.size - 1 - patience:
-        return False
-    margin = settings.CLEARLY_WORSE * best.min() if clearly is None else clearly
-    return bool(best[-1] > best.min() + margin)
 
 
 def listener(verbose: Verbose) -> Callback | None:
