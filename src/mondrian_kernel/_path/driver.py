@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,15 +35,10 @@ class Point(NamedTuple):
     solver: str = ""
 
 
-class Learner(Protocol):
-    """What is evaluated along a path."""
-
-    def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
-        """Yield points at ascending lifetimes, one at a time or some together.
-
-        ``leaf`` (N, M) is the leaf of each row in each of the ``trees``, which reach the last of
-        the lifetimes at least. Later calls have later lifetimes.
-        """
+Score = Callable[[Trees, IntArray, FloatArray], Iterator[list[Point]]]
+"""What is evaluated along a path: ``score(trees, leaf, lifetimes)`` yields points at ascending
+lifetimes, one at a time or some together. ``leaf`` (N, M) is the leaf of each row in each of the
+trees, which reach the last of the lifetimes at least. Later calls have later lifetimes."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class Plan:
 
 def follow(
     grown: Growth | Grown,
-    learner: Learner,
+    score: Score,
     plan: Plan,
     alphas: FloatArray,
     criterion: str,
@@ -111,7 +106,7 @@ def follow(
         for group in steps:
             if end is None:
                 trees, leaf = grown.freeze(float(group[-1]))
-            for new in learner.score(trees, leaf, group):
+            for new in score(trees, leaf, group):
                 points += new
                 path = _path(points, alphas, criterion)
                 best = np.nanmin(path.score, axis=1)

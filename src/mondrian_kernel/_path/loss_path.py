@@ -86,7 +86,7 @@ def loss_path(
     few = labels.size <= settings.LOSS_FEW_ROWS
     patience = settings.LOSS_PATIENCE_FEW if few else settings.LOSS_PATIENCE
     plan = Plan(n_lifetimes, budget, patience, None, max_lifetime, wanted)
-    return follow(growth, learner, plan, grid, "holdout", callback)[0]
+    return follow(growth, learner.score, plan, grid, "holdout", callback)[0]
 
 
 @dataclass

@@ -122,7 +122,9 @@ def sgd_path(
     budget, warns = rows.shape[0] * n_estimators, held_out is not None
     plan = Plan(n_lifetimes, budget, n_lifetimes, max_lifetime=end, warns=warns)
     criterion = "train" if held_out is None else "holdout"
-    path, trees, _ = follow(growth, learner, plan, np.array([float(alpha)]), criterion, callback)
+    path, trees, _ = follow(
+        growth, learner.score, plan, np.array([float(alpha)]), criterion, callback
+    )
     features = MondrianFeatures.from_trees(
         trees, float(path.lifetimes[-1]), n_jobs=n_jobs, seed=seed, names_of=checker
     )
