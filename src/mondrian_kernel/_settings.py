@@ -52,7 +52,6 @@ OPERATOR_SHARES = 4
 # Products with the cells of trees.
 RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
 RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache
-RUN_SHARES = 4  # sums over so many shares of the runs are added in order, whatever the threads
 # Columns of a product with several levels that take the time of one: eight take 3.0 ns a row and
 # tree, four 2.3 and sixteen 5.2. And rows up to which unused columns cost nothing.
 LEVEL_LANES, LANE_ROWS = 8, 50_000
@@ -84,11 +83,10 @@ PROBE_NUMBERS = 8000  # random vectors times rows; between the two bounds below
 PROBES_LEAST, PROBES_MOST = 2, 16
 PROBE_BIN = 32  # rows whose noisy diagonals are smoothed together
 PATH_PROBE_TOL = 0.3  # relative residual along a path: few random vectors are noisier than that
-FIT_PROBES = 8  # random vectors for one fit
-ONE_FIT_PROBE_TOL = 1e-2  # their relative residual
+ONE_FIT_PROBE_TOL = 1e-2  # the same for one fit
 
 # Predictive variance.
-VARIANCE_RTOL = 1e-6  # relative error of a variance by conjugate gradients
+VARIANCE_TOL = 1e-8  # relative residual; variances are then off by a share of 1e-6 at most
 
 # Newton's method.
 NEWTON_PRODUCTS = 5000  # most products of one inner solve

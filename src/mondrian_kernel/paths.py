@@ -141,7 +141,7 @@ def lifetime_path(
     if loss != "squared":
         if features is not None or not fit_intercept or solver != "auto":
             raise ValueError("features, fit_intercept=False and solver are for loss='squared'.")
-        rows, labels, n_classes, weight, parts = class_rows(
+        rows, labels, n_classes, weight, outside = class_rows(
             X, y, validation, sample_weight, checker
         )
         if grid is not None:
@@ -153,7 +153,7 @@ def lifetime_path(
             loss,
             n_estimators=n_estimators,
             max_rows=rows.shape[0],
-            parts=parts,
+            held_out=outside,
             n_lifetimes=n_lifetimes,
             max_lifetime=end,
             lifetimes=None if lifetimes is None else check_lifetimes(lifetimes),

@@ -80,10 +80,10 @@ def test_starts_lead_to_the_same_minimum_and_a_good_one_is_kept(loss):
     _, Y = targets(Phi, loss, 3)
     cold = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-9)
     rng = np.random.default_rng(0)
-    far = {"dual0": rng.normal(size=Y.shape), "b0": rng.normal(size=3)}
+    far = {"start": (rng.normal(size=Y.shape), rng.normal(size=3))}
     other = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-9, **far)
     assert other.objective == pytest.approx(cold.objective, rel=2e-9)
-    again = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-8, dual0=cold.dual, b0=cold.b)
+    again = minimise(cells, n_cells, Y, loss, 0.1, tol=1e-8, start=(cold.dual, cold.b))
     assert again.n_steps == 0
     assert_allclose(again.W, cold.W, atol=1e-12)
 

@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from linear.sparse_problem import LOSSES, features, minimise, targets
 from mondrian_kernel._kernels.descent import sgd_pass
-from mondrian_kernel._linear.losses import slope
-from mondrian_kernel._path.sgd_path import SgdState
+from mondrian_kernel._linear.losses import slope, smoothness
+from mondrian_kernel._path.sgd_path import descend
+from mondrian_kernel._settings import SGD_POWER
 from oracles import objective
 
 CODES = {"squared": 0, "log_loss": 1, "softmax": 2, "hinge": 3}
@@ -73,36 +74,37 @@ def test_a_step_touches_only_the_cells_of_its_row():
     assert (U[cells[8]] != 7.0).all()
 
 
+def run(cells, n_cells, Y, loss, alpha, passes, seed=0):
+    """Averages of some passes from 0."""
+    start = np.zeros((n_cells, Y.shape[1])), np.zeros(Y.shape[1])
+    return descend(cells, Y, *start, loss, alpha, passes, np.random.default_rng(seed))
+
+
 @pytest.mark.parametrize(("loss", "n_classes"), PROBLEMS)
 def test_average_approaches_the_minimum(loss, n_classes):
     """600 passes over 60 rows leave less than 1 % (the kinked hinge: 2 %) of the objective."""
     cells, n_cells, Phi = features()
     _, Y = targets(Phi, loss, n_classes)
-    state = SgdState(n_cells, Y.shape[1], loss, alpha=0.5)
-    state.run(cells, Y, 600, np.random.default_rng(0))
+    W, b = run(cells, n_cells, Y, loss, 0.5, 600)
     best = minimise(cells, n_cells, Y, loss, 0.5).objective
-    reached = objective(loss, Y, Phi @ state.W_mean + state.b_mean, state.W_mean, 0.5)
+    reached = objective(loss, Y, Phi @ W + b, W, 0.5)
     assert best * (1 - 1e-6) <= reached <= best * (1.02 if loss == "hinge" else 1.01)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_inheriting_keeps_every_score_exactly(loss):
+def test_is_the_literal_average_and_leaves_the_start_alone(loss):
     cells, n_cells, Phi = features()
-    _, Y = targets(Phi, loss, 3)
-    state = SgdState(n_cells, 3, loss, alpha=0.1)
-    state.run(cells, Y, 2, np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    # Some cells split into three, and the new columns are numbered at random.
-    split = rng.integers(2, size=n_cells) == 1
-    parent_of = rng.permutation(np.repeat(np.arange(n_cells), np.where(split, 3, 1)))
-    children = [np.flatnonzero(parent_of == c) for c in range(n_cells)]
-    fine = np.vectorize(lambda c: rng.choice(children[c]))(cells).astype(np.int32)
-    before, W, W_mean = state.scores(cells), state.W, state.W_mean
-    state.inherit(parent_of)
-    assert_array_equal(state.scores(fine), before)
-    assert_array_equal(state.W, W[parent_of])
-    assert_array_equal(state.W_mean, W_mean[parent_of])
-    assert state.n_cells == len(parent_of)
+    _, Y = targets(Phi, loss, 2)
+    W, b = np.zeros((n_cells, 1)), np.zeros(1)
+    found = descend(cells, Y, W, b, loss, 0.1, 2, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(Y)) for _ in range(2)]
+    step, power = 0.5 / smoothness(loss, 1), SGD_POWER[loss]
+    *_, W_mean, b_mean = literal_sgd(Phi, Y, loss, orders, step, power, 0.2 / len(Y), 1.0)
+    assert_allclose(found[0], W_mean, atol=1e-12)
+    assert_allclose(found[1], b_mean, atol=1e-12)
+    assert not W.any()
+    assert not b.any()
 
 
 def test_splitting_later_equals_weights_split_from_the_start():
@@ -110,49 +112,29 @@ def test_splitting_later_equals_weights_split_from_the_start():
     cells, n_cells, Phi = features()
     _, Y = targets(Phi, "log_loss", 2)
     twin = (2 * cells).astype(np.int32)  # every row in the first child: the same features
-    one, two = (SgdState(n_cells, 1, "log_loss", 0.1) for _ in range(2))
-    for state in (one, two):
-        state.run(cells, Y, 1, np.random.default_rng(0))
-    two.inherit(np.repeat(np.arange(n_cells), 2))
-    one.run(cells, Y, 1, np.random.default_rng(1))
-    two.run(twin, Y, 1, np.random.default_rng(1))
-    assert_array_equal(one.scores(cells), two.scores(twin))
+    W, b = run(cells, n_cells, Y, "log_loss", 0.1, 1)
+    how = "log_loss", 0.1, 1
+    one, b_one = descend(cells, Y, W, b, *how, np.random.default_rng(1))
+    two, b_two = descend(twin, Y, W.repeat(2, axis=0), b, *how, np.random.default_rng(1))
+    assert_array_equal(one, two[::2])
+    assert_array_equal(b_one, b_two)
 
 
 def test_same_seed_same_weights():
     cells, n_cells, Phi = features()
     _, Y = targets(Phi, "hinge", 3)
-    runs = []
-    for seed in (0, 0, 1):
-        state = SgdState(n_cells, 3, "hinge", 0.1)
-        state.run(cells, Y, 3, np.random.default_rng(seed))
-        runs.append(state.W_mean)
+    runs = [run(cells, n_cells, Y, "hinge", 0.1, 3, seed)[0] for seed in (0, 0, 1)]
     assert_array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
-
-
-def test_restart_continues_from_the_average():
-    cells, n_cells, Phi = features()
-    _, Y = targets(Phi, "squared", 3)
-    state = SgdState(n_cells, 3, "squared", 0.1)
-    state.run(cells, Y, 2, np.random.default_rng(0))
-    W, b, scores = state.W_mean, state.b_mean, state.scores(cells)
-    state.restart()
-    assert state.n_steps == 0
-    for now in (state.W, state.W_mean):
-        assert_array_equal(now, W)
-    assert_array_equal(state.b_mean, b)
-    assert_allclose(state.scores(cells), scores, atol=1e-14)
 
 
 def test_a_heavy_penalty_does_not_diverge():
     cells, n_cells, Phi = features()
     _, Y = targets(Phi, "squared", 2)
-    state = SgdState(n_cells, 1, "squared", alpha=1e5)
-    state.run(cells, Y, 5, np.random.default_rng(0))
-    assert np.abs(state.scores(cells)).max() < 2.0
+    W, b = run(cells, n_cells, Y, "squared", 1e5, 5)
+    assert np.abs(Phi @ W + b).max() < 2.0
 
 
 def test_unknown_loss():
     with pytest.raises(ValueError, match="loss='huber'"):
-        SgdState(3, 1, "huber", 0.1)
+        run(np.zeros((2, 1), np.int32), 1, np.zeros((2, 1)), "huber", 0.1, 1)

@@ -9,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mondrian_kernel import MondrianFeatures, sgd_path
 from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.minimise import minimise
-from mondrian_kernel._linear.operator import CellOperator
+from mondrian_kernel._linear.operator import CellOperator, gather_cells
 from mondrian_kernel._path import sgd_path as module
-from mondrian_kernel._path.sgd_path import SgdState
 from oracles import objective
 
 rng = np.random.default_rng(0)
@@ -51,31 +50,24 @@ def scores_of(path, rows):
     return path.features().transform(rows) @ path.model.coef + path.model.intercept
 
 
-class Watched(SgdState):
-    """Keeps the scores of the rows before a split and after it, both bit by bit."""
-
-    seen: list
-
-    def inherit(self, parent_of):
-        self.before = self.scores(self.cells) if hasattr(self, "cells") else None
-        super().inherit(parent_of)
-
-    def run(self, cells, *args, **kwargs):
-        if self.before is not None:
-            self.seen.append((self.before, self.scores(cells), self.n_cells))
-        self.cells = cells
-        super().run(cells, *args, **kwargs)
-
-
 @problems
 def test_a_split_keeps_the_score_of_every_row_exactly(loss, truth, monkeypatch):
-    Watched.seen = []
-    monkeypatch.setattr(module, "SgdState", Watched)
+    seen, real = [], module.descend
+
+    def watched(cells, Y, W, b, *how):
+        """Keep the scores of the rows before a split and after it, both bit by bit."""
+        seen.append((gather_cells(cells, W) + b, W.shape[0]))
+        W, b = real(cells, Y, W, b, *how)
+        seen.append((gather_cells(cells, W) + b, W.shape[0]))
+        return W, b
+
+    monkeypatch.setattr(module, "descend", watched)
     path = path_of(loss, truth, n_lifetimes=30)
     assert (np.diff(path.n_cells) > 0).all()
-    assert len(Watched.seen) == path.lifetimes.size - 1 > 20
+    pairs = list(zip(seen[1:-1:2], seen[2::2], strict=True))
+    assert len(pairs) == path.lifetimes.size - 1 > 20
     Y = targets(loss, truth(X))
-    for k, (before, after, n_cells) in enumerate(Watched.seen):
+    for k, ((before, _), (after, n_cells)) in enumerate(pairs):
         assert_array_equal(after, before)
         assert value(loss, Y, after).mean() == path.train_loss[k, 0]
         assert n_cells == path.n_cells[k + 1]
@@ -144,14 +136,16 @@ def interrupt(stop):
 
 
 def test_an_interrupt_amid_a_lifetime_leaves_the_model_of_the_one_before(monkeypatch):
-    class Slow(SgdState):
-        def run(self, *args, **kwargs):
-            super().run(*args, **kwargs)
-            if self.n_cells == last:
-                raise KeyboardInterrupt
+    real = module.descend
+
+    def slow(*args):
+        W, b = real(*args)
+        if W.shape[0] == last:
+            raise KeyboardInterrupt
+        return W, b
 
     whole, third = (path_of("squared", numbers, callback=interrupt(k)) for k in (8, 3))
-    monkeypatch.setattr(module, "SgdState", Slow)
+    monkeypatch.setattr(module, "descend", slow)
     last = whole.n_cells[3]
     path = path_of("squared", numbers)
     assert_array_equal(path.lifetimes, third.lifetimes)

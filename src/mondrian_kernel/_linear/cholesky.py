@@ -69,30 +69,6 @@ def signal_variance(operator: Operator, target: FloatArray, dual: FloatArray) ->
     return np.maximum(quadratic, 0.0) / n if n > 0 else np.zeros_like(quadratic)
 
 
-def train_error(operator: Operator, dual: FloatArray, alphas: FloatArray) -> FloatArray:
-    """Training error (A,) from a (N, T, A); a row counts as often as its weight says."""
-    residual = dual * alphas
-    error: FloatArray = np.einsum("nta,nta->a", residual, residual)
-    error /= operator.total_weight * dual.shape[1]
-    return error
-
-
-def loo_error(
-    operator: Operator, dual: FloatArray, inverse_diagonal: FloatArray, alphas: FloatArray
-) -> FloatArray:
-    """Leave-one-out error (A,) from a (N, T, A) and diag G (N, A).
-
-    A row counts as often as its weight says; leaving it out leaves out all its copies.
-    """
-    rest = inverse_diagonal * alphas
-    if operator.centre:
-        rest = rest - operator.mean_direction[:, None] ** 2
-    left_out = dual * alphas / np.maximum(rest, np.finfo(float).eps)[:, None, :]
-    error: FloatArray = np.einsum("nta,nta->a", left_out, left_out)
-    error /= operator.total_weight * dual.shape[1]
-    return error
-
-
 def evidences(
     quadratic: FloatArray, log_det: FloatArray, alphas: FloatArray, rows: Any
 ) -> tuple[FloatArray, FloatArray]:
@@ -112,19 +88,51 @@ def evidences(
     return profiled.sum(axis=0), paper.sum(axis=0)
 
 
-def exact_scores(
+class Inverse(NamedTuple):
+    """Of G = (K + αI)⁻¹ at each alpha the diagonal (N, A), and ``ln det(K + αI)`` (A,).
+
+    Where they are estimated, ``log_det_std`` (A,) is a standard error, and ``without`` are
+    diagonals without one random vector each.
+    """
+
+    diagonal: FloatArray
+    log_det: FloatArray
+    log_det_std: FloatArray | float = 0.0
+    without: tuple[FloatArray, ...] = ()
+
+
+def ridge_scores(
     operator: Operator,
     Y: FloatArray,
     dual: FloatArray,
-    diagonal: FloatArray,
-    log_det: FloatArray,
     alphas: FloatArray,
+    inverse: Inverse | None,
 ) -> Scores:
-    """Scores from targets (N, T), dual (N, T, A), diag G (N, A) and ``ln det(K + αI)`` (A,)."""
-    exact = np.zeros_like(alphas)
+    """Scores from targets (N, T) and dual coefficients (N, T, A); NaN what needs the inverse.
+
+    A row counts as often as its weight says; leaving it out leaves out all its copies.
+    """
+    n_outputs = Y.shape[1]
+
+    def mean_square(residual: FloatArray) -> FloatArray:
+        squares = np.einsum("nta,nta->a", residual, residual)
+        return np.asarray(squares / (operator.total_weight * n_outputs))
+
+    def loo_error(diagonal: FloatArray) -> FloatArray:
+        rest = diagonal * alphas - operator.centre * operator.mean_direction[:, None] ** 2
+        return mean_square(dual * alphas / np.maximum(rest, np.finfo(float).eps)[:, None, :])
+
+    train, zero = mean_square(dual * alphas), np.zeros_like(alphas)
+    if inverse is None:
+        return Scores(train, *[zero + np.nan] * 5)
+    diagonal, log_det, log_det_std, without = inverse
+    loo_std = zero
+    if without:  # the jackknife's
+        others = np.array([loo_error(other) for other in without])
+        loo_std = np.sqrt(len(without) - 1.0) * others.std(axis=0)
     both = evidences(np.einsum("nt,nta->ta", Y, dual), log_det, alphas, operator)
-    loo = loo_error(operator, dual, diagonal, alphas)
-    return Scores(train_error(operator, dual, alphas), loo, exact, *both, exact)
+    std = zero + 0.5 * n_outputs * log_det_std
+    return Scores(train, loo_error(diagonal), loo_std, *both, std)
 
 
 def lower_factor(A: FloatArray, alpha: float) -> FloatArray:
@@ -200,27 +208,16 @@ def dense_cost(n_rows: int, n_cells: int) -> float:
 
 
 def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ.
-
-    ΦᵀΦ is computed once, for the finest level where it is the smaller one. Its rows and columns are
-    summed for the coarser levels.
-    """
-    few = np.flatnonzero(operator.n_cells < operator.n_rows)
-    if few.size:
-        fine = operator.up_to(int(few[-1]))
-        A = _smaller_gram(fine)
-    for level in range(operator.n_levels):
-        if level not in few:
-            values, U = _eigh(operator.level(level).kernel_matrix())
+    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ."""
+    for level in map(operator.level, range(operator.n_levels)):
+        if not _is_primal(level):
+            values, U = _eigh(level.kernel_matrix())
             yield np.maximum(values, 0.0), U
             continue
-        joined = fine.coarsen(fine.coarsen(A, level).T, level)
-        values, V = _eigh(joined)
+        Phi = level.dense_features()
+        values, V = _eigh(Phi.T @ Phi)
         keep = values > operator.total_weight * np.finfo(float).eps * values.size
-        values = values[keep]
-        U = fine.gather(fine.refine(V[:, keep] / np.sqrt(values), level))
-        U *= operator.root_weight[:, None]
-        yield values, fine.centred(U)
+        yield values[keep], Phi @ (V[:, keep] / np.sqrt(values[keep]))
 
 
 def _few_threads(size: int) -> Any:
@@ -249,11 +246,11 @@ def dense_scores(
         solved = (by_cholesky(operator.level(k), Y, alphas) for k in range(operator.n_levels))
     else:
         solved = (_by_spectrum(values, U, Y, alphas) for values, U in spectra(operator))
-    return [(exact_scores(operator, Y, *parts, alphas), parts[0]) for parts in solved]
+    return [(ridge_scores(operator, Y, dual, alphas, of_G), dual) for dual, of_G in solved]
 
 
-Solved = tuple[FloatArray, FloatArray, FloatArray]
-"""Of one level ``G Y`` (N, T, A), the diagonal of G (N, A) and ``-ln det G`` (A,)."""
+Solved = tuple[FloatArray, Inverse]
+"""Of one level ``G Y`` (N, T, A), and G."""
 
 
 def _by_spectrum(values: FloatArray, U: FloatArray, Y: FloatArray, alphas: FloatArray) -> Solved:
@@ -263,7 +260,7 @@ def _by_spectrum(values: FloatArray, U: FloatArray, Y: FloatArray, alphas: Float
     dual = np.einsum("nr,rt,ra->nta", U, UY, shrink, optimize=True) + Y[:, :, None] / alphas
     diagonal = (U * U) @ shrink + 1.0 / alphas
     log_det = np.log(values[:, None] + alphas).sum(axis=0) + n_rest * np.log(alphas)
-    return dual, diagonal, log_det
+    return dual, Inverse(diagonal, log_det)
 
 
 def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved:
@@ -274,4 +271,4 @@ def by_cholesky(operator: Operator, Y: FloatArray, alphas: FloatArray) -> Solved
             factor = Factor(operator, alpha, gram)
             parts.append((factor.solve(Y), factor.inverse_diagonal(), factor.log_det()))
     dual, diagonal, log_det = zip(*parts, strict=True)
-    return np.stack(dual, axis=2), np.stack(diagonal, axis=1), np.array(log_det)
+    return np.stack(dual, axis=2), Inverse(np.stack(diagonal, axis=1), np.array(log_det))

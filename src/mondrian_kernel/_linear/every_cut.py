@@ -153,21 +153,14 @@ class EveryCut:
                     self.n_repeats += 1
                     k = (k + 1) // 2
                 if callback is not None:
-                    callback(self.done, total, self._info())
+                    error = float(self.loo_error[self.done])
+                    info = {"n_cells": self.m + self.done, "loo_error": error}
+                    callback(self.done, total, info)
         except KeyboardInterrupt:
             complete = False
         for name in ("train_error", "loo_error", "held_out_error", "log_det", "weight_norm2"):
             setattr(self, name, getattr(self, name)[: self.done + 1])
         return complete
-
-    def _info(self) -> dict[str, float]:
-        errors = {
-            "train_error": self.train_error,
-            "loo_error": self.loo_error,
-            "validation_error": self.held_out_error,
-        }
-        now = {name: float(curve[self.done]) for name, curve in errors.items()}
-        return {"n_cells": self.m + self.done, **now, "max_drift": self.max_drift}
 
     def _stage(self, cuts: int) -> IntArray:
         """Map each final cell to the cell it lies in after that many cuts."""

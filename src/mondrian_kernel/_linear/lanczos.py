@@ -18,14 +18,7 @@ from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.cholesky import (
-    Scores,
-    by_cholesky,
-    evidences,
-    exact_scores,
-    loo_error,
-    train_error,
-)
+from mondrian_kernel._linear.cholesky import Inverse, Scores, by_cholesky, ridge_scores
 from mondrian_kernel._linear.operator import Operator, Products
 from mondrian_kernel._typing import FloatArray
 
@@ -215,19 +208,10 @@ class Probes:
         std = logs.std(axis=0, ddof=1) / np.sqrt(k)
         return logs.mean(axis=0) + self._operator.centre * np.log(self._alphas), std
 
-    def scores(self, level: int, Y: FloatArray, dual: FloatArray) -> Scores:
-        """Scores of a level from targets (N, T) and dual coefficients (N, T, A)."""
-        operator, alphas = self._operator, self._alphas
-        log_det, log_det_std = self.log_det(level)
-        diagonal, without = self.diagonal(level)
-        others = np.array([loo_error(operator, dual, other, alphas) for other in without])
-        return Scores(
-            train_error(operator, dual, alphas),
-            loo_error(operator, dual, diagonal, alphas),
-            np.sqrt(len(others) - 1.0) * others.std(axis=0),  # the jackknife's
-            *evidences(np.einsum("nt,nta->ta", Y, dual), log_det, alphas, operator),
-            0.5 * Y.shape[1] * log_det_std,
-        )
+    def inverse(self, level: int) -> Inverse:
+        """Return what is known of G at a level."""
+        (diagonal, without), (log_det, std) = self.diagonal(level), self.log_det(level)
+        return Inverse(diagonal, log_det, std, tuple(without))
 
 
 def _crowding(operator: Operator) -> FloatArray:
@@ -302,13 +286,10 @@ def lanczos_scores(
     for level in range(operator.n_levels):
         columns = slice(level * n_outputs, (level + 1) * n_outputs)
         dual = np.ascontiguousarray(solves.solution[columns].transpose(1, 0, 2))
+        inverse = None
         if probes is not None:
-            scores = probes.scores(level, Y, dual)
+            inverse = probes.inverse(level)
         elif rng is not None:
-            _, diagonal, log_det = by_cholesky(operator.level(level), Y, alphas)
-            scores = exact_scores(operator, Y, dual, diagonal, log_det, alphas)
-        else:
-            unknown = np.full(alphas.size, np.nan)
-            scores = Scores(train_error(operator, dual, alphas), *[unknown] * 5)
-        out.append((scores, dual))
+            _, inverse = by_cholesky(operator.level(level), Y, alphas)
+        out.append((ridge_scores(operator, Y, dual, alphas, inverse), dual))
     return out

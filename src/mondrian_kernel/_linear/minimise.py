@@ -46,8 +46,7 @@ def minimise(
     alpha: float,
     *,
     sample_weight: FloatArray | None = None,
-    b0: FloatArray | None = None,
-    dual0: FloatArray | None = None,
+    start: tuple[FloatArray, FloatArray] | None = None,
     tol: float = 1e-6,
     max_iter: int = 200,
 ) -> Minimum:
@@ -60,7 +59,7 @@ def minimise(
     loss :math:`\lVert \nabla_W \rVert^2 / 4\alpha`, is at most ``tol`` times the objective, and
     warns after ``max_iter`` steps.
 
-    A start is ``b0`` (K,) with :math:`W = \Phi^\top` ``dual0`` (N, K) of an earlier minimum.
+    A ``start`` are ``dual`` (N, K) and ``b`` (K,) of an earlier minimum; None: 0.
 
     Examples
     --------
@@ -81,11 +80,12 @@ def minimise(
     if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
         raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
     s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+    dual, b = (np.zeros_like(Y), np.zeros(Y.shape[1])) if start is None else start
     if loss == "hinge":
         assert isinstance(operator, CellOperator)
-        minimum = minimise_hinge(operator, Y, alpha, s, b0, dual0, tol, max_iter)
+        minimum = minimise_hinge(operator, Y, alpha, s, dual, b, tol, max_iter)
     else:
-        minimum = Newton(operator, Y, loss, alpha, s).run(b0, dual0, tol, max_iter)
+        minimum = Newton(operator, Y, loss, alpha, s).run(dual, b, tol, max_iter)
     if minimum.gap > tol * minimum.objective:
         warnings.warn(
             f"The objective {minimum.objective:.6g} may be {minimum.gap:.2g} above the optimum "
@@ -137,13 +137,9 @@ class Newton:
         out[-1] = R.sum(axis=0)
         return out
 
-    def run(
-        self, b0: FloatArray | None, dual0: FloatArray | None, tol: float, max_iter: int
-    ) -> Minimum:
-        """Newton's method with a line search, from dual0 or from 0."""
-        theta = np.zeros((self.operator.n_rows + 1, self.Y.shape[1]))
-        theta[:-1] = 0.0 if dual0 is None else dual0
-        theta[-1] = 0.0 if b0 is None else b0
+    def run(self, dual: FloatArray, b: FloatArray, tol: float, max_iter: int) -> Minimum:
+        """Newton's method with a line search."""
+        theta = np.vstack([dual, b])
         image = self.image(theta)
         J = self.objective(theta, image)
         floor, first, gap, step = settings.OBJECTIVE_FLOOR * J, 0.0, np.inf, 0
@@ -253,8 +249,8 @@ def minimise_hinge(
     Y: FloatArray,
     alpha: float,
     sample_weight: FloatArray,
-    b0: FloatArray | None,
-    dual0: FloatArray | None,
+    dual: FloatArray,
+    b: FloatArray,
     tol: float,
     max_iter: int,
 ) -> Minimum:
@@ -271,10 +267,7 @@ def minimise_hinge(
 
     n_outputs = Y.shape[1]
     upper = dual_bound(alpha) * sample_weight
-    bias = np.zeros(n_outputs) if b0 is None else np.array(b0, dtype=float)
-    A = np.zeros_like(Y)
-    if dual0 is not None:
-        A = np.clip(dual0 * Y, 0.0, upper[:, None])
+    bias, A = b.copy(), np.clip(dual * Y, 0.0, upper[:, None])
     rows = np.flatnonzero(upper > 0).astype(np.int32)
     orders = [rows.copy() for _ in range(n_outputs)]
     keys = root_keys(0, 0, n_outputs)

@@ -8,15 +8,15 @@ A solver knows the rows only by :class:`Operator`. The cells of trees implement 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._linear.runs import Runs, join_trees
 from mondrian_kernel._trees.levels import cell_features
-from mondrian_kernel._trees.runs import NO_GROUPS, Runs, join_trees
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -134,10 +134,6 @@ class Operator(Products, Protocol):
         """Return one level alone."""
         return self
 
-    def up_to(self, index: int) -> Operator:
-        """Return the levels up to one, which becomes the finest."""
-        return self
-
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
         """Sum rows of W (C, k) over the features that a level joins, (C_l, k)."""
         return W
@@ -219,9 +215,9 @@ class CellOperator(Operator):
     r"""Features of rows in the cells of M trees: one non-zero a tree, of the value 1/√M.
 
     ``cells`` (N, M) is the cell of each row in each tree at the finest level, of ``n_cells`` over
-    all trees; no two trees share one. Column l of ``groups`` (C, L) is the cell of level l in which
-    a finest cell lies, ascending, so that the finest cells in a coarser one are neighbours; None
-    for one level. The sample weights are 1 where None.
+    all trees; no two trees share one. Column l of ``groups`` (C, L), of at most eight, is the cell
+    of level l in which a finest cell lies, ascending, so that the finest cells in a coarser one are
+    neighbours; None for one level. The sample weights are 1 where None.
     """
 
     def __init__(
@@ -237,63 +233,54 @@ class CellOperator(Operator):
         self.cells = np.ascontiguousarray(cells, dtype=np.int32)
         if cells.size and not 0 <= cells.min() <= cells.max() < n_cells:
             raise ValueError(f"cells has columns outside [0, {n_cells}).")
-        if groups is not None and np.any(groups[1:] < groups[:-1]):
+        each = np.arange(n_cells, dtype=np.int32)[:, None]
+        self._groups: IntArray = each if groups is None else groups
+        if np.any(self._groups[1:] < self._groups[:-1]):
             raise ValueError("groups must ascend from cell to cell.")
-        self._fine, self._groups, self.centre, self.n_jobs = n_cells, groups, centre, n_jobs
+        self.centre, self.n_jobs = centre, n_jobs
         self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
-        self._scale = self.root_weight / np.sqrt(cells.shape[1])
-        self._bits: dict[int, NDArray[np.uint8]] = {}
 
-    @cached_property
+    @property
     def n_cells(self) -> NDArray[np.int64]:
-        if self._groups is None:
-            return np.array([self._fine])
-        n: NDArray[np.int64] = self._groups.max(axis=0).astype(np.int64) + 1
+        n: NDArray[np.int64] = self._groups[-1].astype(np.int64) + 1
         return n
 
     def gather(self, W: FloatArray) -> FloatArray:
-        return self._runs.gather(W, self._plain, self.n_jobs)
+        return self._value * self._runs.gather(W, self.n_jobs)
 
     def scatter(self, V: FloatArray) -> FloatArray:
-        return self._runs.scatter(V, self._plain, self.n_jobs)
+        return self._value * self._runs.scatter(V, self.n_jobs)
 
     def gram(self, V: FloatArray) -> FloatArray:
-        V = self.centred(np.array(V, dtype=float))
-        same = self._same(V.shape[1] // self.n_levels)
-        return self.centred(self._runs.gram(V, self._scale, self.n_jobs, same))
+        V, scale = np.array(V, dtype=float), self._value * self.root_weight[:, None]
+        self.centred(V)
+        V *= scale
+        groups = () if self.n_levels == 1 else (self.n_levels, self._same)
+        out = self._runs.gram(V, self.n_jobs, *groups)
+        out *= scale
+        return self.centred(out)
 
     def level(self, index: int) -> CellOperator:
-        if self._groups is None:
-            return self
-        return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
-
-    def up_to(self, index: int) -> CellOperator:
-        if self._groups is None:
-            return self
-        finest = self._groups[:, index]
-        groups = self._groups[np.flatnonzero(np.diff(finest, prepend=-1)), : index + 1]
-        return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
+        cells, weight = self._groups[:, index][self.cells], self.sample_weight
+        return self._with(cells, int(self.n_cells[index]), weight)
 
     def take(self, some: NDArray[np.intp]) -> CellOperator:
-        return self._with(self.cells[some], self._fine, sample_weight=self.sample_weight[some])
+        return self._with(self.cells[some], int(self.n_cells[-1]), self.sample_weight[some])
 
-    def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
-        changes = {"sample_weight": self.sample_weight, **changes}
-        return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
+    def _with(self, cells: IntArray, n_cells: int, weight: FloatArray) -> CellOperator:
+        return CellOperator(
+            cells, n_cells, sample_weight=weight, centre=self.centre, n_jobs=self.n_jobs
+        )
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
-        if self._groups is None:
-            return W
-        group, one = self._groups[:, level], np.ones(self._fine)
-        shape = int(self.n_cells[level]), self._fine
-        join = sparse.csr_matrix((one, (group, np.arange(self._fine))), shape)
-        return np.asarray(join @ W)
+        starts = np.flatnonzero(np.diff(self._groups[:, level], prepend=-1))
+        return np.add.reduceat(W, starts, axis=0)
 
     def refine(self, W: FloatArray, level: int) -> FloatArray:
-        return W if self._groups is None else W[self._groups[:, level]]
+        return W[self._groups[:, level]]
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
-        return cell_features(self.cells[some], None, self._fine)
+        return cell_features(self.cells[some], None, int(self.n_cells[-1]))
 
     def kernel_matrix(self) -> FloatArray:
         from mondrian_kernel._kernels.dense import matches
@@ -302,35 +289,21 @@ class CellOperator(Operator):
         K = np.empty((n, n))
         work = n * cells.size / 16
         in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
-        K *= self._scale
-        K *= self._scale[:, None]
+        K *= self.root_weight * self._value**2
+        K *= self.root_weight[:, None]
         return self._centred_matrix(K)
 
-    @cached_property
-    def _plain(self) -> FloatArray:
-        return np.full(self.n_rows, self.cells.shape[1] ** -0.5)
+    @property
+    def _value(self) -> float:
+        """Value of a feature, 1/√M."""
+        return float(self.cells.shape[1] ** -0.5)
 
     @cached_property
     def _runs(self) -> Runs:
-        return join_trees(self.cells, self._fine)
-
-    def _same(self, per_level: int) -> NDArray[np.uint8]:
-        """Which cells lie in one group with the cell before, for the columns of a product."""
-        if self._joined is None:
-            return NO_GROUPS
-        if per_level not in self._bits:
-            columns = np.repeat(self._joined, per_level, axis=1)
-            bits = np.packbits(columns, axis=1, bitorder="little")
-            self._bits[per_level] = np.ascontiguousarray(bits.T)
-        return self._bits[per_level]
+        return join_trees(self.cells, int(self.n_cells[-1]))
 
     @cached_property
-    def _joined(self) -> NDArray[np.bool_] | None:
-        """Whether a cell is in one group with the cell before it (C, L), in the runs' order."""
-        groups = self._groups
-        if groups is None:
-            return None
-        if self.n_levels == 1 and np.array_equal(groups[:, 0], np.arange(groups.shape[0])):
-            return None
-        joined: NDArray[np.bool_] = np.diff(groups[self._runs.original], axis=0, prepend=-1) == 0
-        return joined
+    def _same(self) -> NDArray[np.uint8]:
+        """Levels at which a cell is in one group with the cell before it, as bits, (C,)."""
+        joined = np.diff(self._groups[self._runs.original], axis=0, prepend=-1) == 0
+        return np.packbits(joined, axis=1, bitorder="little")[:, 0]

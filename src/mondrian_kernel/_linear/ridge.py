@@ -9,12 +9,7 @@ from scipy import linalg, sparse
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
-from mondrian_kernel._linear.conjugate_gradients import (
-    Progress,
-    conjugate_gradients,
-    gradient_dual,
-    shifted,
-)
+from mondrian_kernel._linear.conjugate_gradients import gradient_dual
 from mondrian_kernel._linear.lanczos import Probes, krylov
 from mondrian_kernel._linear.operator import Operator
 from mondrian_kernel._typing import FloatArray
@@ -80,8 +75,8 @@ class PredictiveVariance:
     new y is σ² (v + α); for σ² see :func:`signal_variance`.
 
     The Cholesky factor of size min(C, N) is made once and serves all calls. Above ``dense_size``
-    there is none and each call runs conjugate gradients, for blocks of new rows at once; the
-    values are then too large by a factor of at most 1 + 1e-6.
+    there is none and each call runs Lanczos, for blocks of new rows at once; the values are then
+    too large by a factor of at most 1 + 1e-6.
     """
 
     def __init__(
@@ -92,36 +87,31 @@ class PredictiveVariance:
         if operator.centre:
             sums = operator.scatter(operator.sample_weight[:, None])[:, 0]
             self._mean = sums / operator.total_weight
-        self._factor = Factor(operator, alpha) if operator.size <= dense_size else None
+        self.factor = Factor(operator, alpha) if operator.size <= dense_size else None
         self._cells: CellVariance | None = None
-        if self._factor is not None and self._factor.primal:
-            total = operator.total_weight if operator.centre else np.inf
-            self._cells = CellVariance(self._factor.L, self._mean, alpha, total)
-        else:
-            products = operator.gather(self._mean[:, None])[:, 0]
-            self._cross_mean: FloatArray = operator.root_weight * products
+        total = operator.total_weight if operator.centre else np.inf
+        self._of_mean = alpha / total
+        if self.factor is not None and self.factor.primal:
+            self._cells = CellVariance(self.factor.L, self._mean, alpha, total)
 
     def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
         if self._cells is not None:
             return self._cells(Phi_new)
-        operator, alpha = self._operator, self._alpha
         squares = _squares(Phi_new)
-        missing = np.maximum(1.0 - squares, 0.0)
-        if operator.centre:
-            missing += alpha / operator.total_weight
         centred = squares - 2.0 * (Phi_new @ self._mean) + self._mean @ self._mean
         # No eigenvalue of ΦᵀHΦ exceeds S. This bounds the variance below, whatever the rounding.
-        least = alpha / (operator.total_weight + alpha) * np.maximum(centred, 0.0)
-        variance = np.empty(squares.size)
-        for s in _panels(squares.size, operator.n_rows):
-            variance[s] = self._known(self._cross(Phi_new[s]), missing[s], centred[s])
-        result: FloatArray = missing + np.maximum(variance, least)
+        share = self._alpha / (self._operator.total_weight + self._alpha)
+        least = share * np.maximum(centred, 0.0)
+        for s in _panels(squares.size, self._operator.n_rows):
+            cross = self._cross(Phi_new[s])
+            if self.factor is not None:
+                centred[s] -= self.factor.squares(cross)
+            else:
+                centred[s] -= np.einsum("nk,nk->k", cross, self._solved(cross))
+        missing = np.maximum(1.0 - squares, 0.0) + self._of_mean
+        result: FloatArray = missing + np.maximum(centred, least)
         return result
-
-    def inverse_diagonal(self) -> FloatArray | None:
-        """Diagonal of (K + αI)⁻¹ over the fitted rows, (N,); None where there is no factor."""
-        return None if self._factor is None else self._factor.inverse_diagonal()
 
     def covariance(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Joint covariance of f at the rows of ``Phi_new`` (n, C), of shape (n, n).
@@ -130,49 +120,26 @@ class PredictiveVariance:
         """
         if self._cells is not None:
             return self._cells.covariance(Phi_new)
-        operator, alpha = self._operator, self._alpha
         cross, along = self._cross(Phi_new), Phi_new @ self._mean
         cov: FloatArray = (Phi_new @ Phi_new.T).toarray() - cross.T @ self._solved(cross)
         cov += self._mean @ self._mean - along - along[:, None]
-        cov = 0.5 * (cov + cov.T)
-        if operator.centre:
-            cov += alpha / operator.total_weight
+        cov = 0.5 * (cov + cov.T) + self._of_mean
         cov.flat[:: cov.shape[0] + 1] += np.maximum(1.0 - _squares(Phi_new), 0.0)
         return cov
 
     def _cross(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Columns k = HΦψ of all new rows, (N, n)."""
-        cross = self._operator.kernel_with(Phi_new)
-        return self._operator.centred(cross - self._cross_mean[:, None])
+        operator = self._operator
+        of_mean = operator.root_weight[:, None] * operator.gather(self._mean[:, None])
+        return operator.centred(operator.kernel_with(Phi_new) - of_mean)
 
     def _solved(self, cross: FloatArray) -> FloatArray:
         """(K + αI)⁻¹ applied to columns."""
-        if self._factor is not None:
-            return self._factor.solve(cross)
-        how = np.array([self._alpha]), settings.VARIANCE_RTOL
+        if self.factor is not None:
+            return self.factor.solve(cross)
+        how = np.array([self._alpha]), settings.VARIANCE_TOL
         parts = [cross[:, b : b + 8] for b in range(0, cross.shape[1], 8)]
         return np.concatenate([krylov(self._operator, V, *how).solution[:, :, 0] for V in parts]).T
-
-    def _known(self, cross: FloatArray, missing: FloatArray, centred: FloatArray) -> FloatArray:
-        r"""Return α ψᵀA⁻¹ψ = ``centred`` - kᵀ(K + αI)⁻¹k for every column k of ``cross``.
-
-        Without a factor by conjugate gradients, from above. Each step takes its part off. At most
-        :math:`\lVert r \rVert^2/\alpha` is left to take, with r the residual: it ends when that is
-        small beside the variance itself.
-        """
-        if self._factor is not None:
-            return centred - self._factor.squares(cross)
-        rest = centred
-
-        def small(now: Progress) -> bool:
-            nonlocal rest
-            rest = centred - now.gained
-            bound = settings.VARIANCE_RTOL * (missing + np.maximum(rest, 0.0))
-            return bool(np.all(now.square / self._alpha <= bound))
-
-        product = shifted(self._operator, self._alpha)
-        conjugate_gradients(product, cross, small, max_steps=settings.KRYLOV_STEPS)
-        return rest
 
 
 class Fit(NamedTuple):
@@ -210,12 +177,9 @@ def log_det(
     """``ln det(K + αI)`` at one level; by random vectors where min(C, N) exceeds ``dense_size``."""
     if operator.size <= dense_size:
         return Factor(operator, alpha).log_det()
-    rng, shape = np.random.default_rng(0), (operator.n_rows, settings.FIT_PROBES)
-    signs: FloatArray = rng.choice([-1.0, 1.0], size=shape)
-    shift = np.array([alpha])
-    found = krylov(operator, operator.centred(signs), shift, settings.ONE_FIT_PROBE_TOL)
-    logs = [found.log_quadratic(k, shift)[0] for k in range(settings.FIT_PROBES)]
-    return float(np.mean(logs) + operator.centre * np.log(alpha))
+    rng = np.random.default_rng(0)
+    probes = Probes(operator, np.array([alpha]), settings.ONE_FIT_PROBE_TOL, rng)
+    return float(probes.log_det(0)[0][0])
 
 
 def standard_loo_errors(
@@ -225,19 +189,15 @@ def standard_loo_errors(
 
     With G the inverse of the kernel matrix plus αI, less the intercept's share, this is
     :math:`|(G y)_i| / \sqrt{G_{ii} + (s_i - 1)\, \alpha G_{ii}^2}`; a row of weight s is left out
-    with all its copies. The diagonal is exact where a dense factor exists and estimated with
-    random vectors beyond.
+    with all its copies. The factor of ``variance`` is used.
     """
-    dual = solve(operator, Y, alpha).dual
-    diagonal = variance.inverse_diagonal()
-    if diagonal is None:
-        rng = np.random.default_rng([0, 1])
-        probes = Probes(operator, np.array([alpha]), settings.ONE_FIT_PROBE_TOL, rng)
-        diagonal = probes.diagonal(0)[0][:, 0]
+    factor = variance.factor
+    assert factor is not None
+    dual = factor.solve(centred_targets(operator, Y)[0])
+    diagonal = factor.inverse_diagonal()
     if operator.centre:
         diagonal = diagonal - operator.mean_direction**2 / alpha
-    floor = 1.0 / (operator.total_weight + alpha)
-    diagonal = np.maximum(diagonal, floor)
+    diagonal = np.maximum(diagonal, 1.0 / (operator.total_weight + alpha))
     square = diagonal * (1.0 + alpha * (operator.sample_weight - 1.0) * diagonal)
     errors: FloatArray = np.abs(dual) / np.sqrt(square)[:, None]
     return errors

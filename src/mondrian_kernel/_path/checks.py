@@ -31,8 +31,7 @@ from mondrian_kernel.features import MondrianFeatures
 from mondrian_kernel.on_disk import is_on_disk, taken
 
 P = ParamSpec("P")
-Parts = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""The rows to fit and the rows to hold out, by their numbers."""
+ClassRows = tuple[FloatArray, NDArray[np.intp]]
 
 
 def default_alphas() -> FloatArray:
@@ -258,24 +257,17 @@ def class_rows(
     validation: tuple[ArrayLike, ArrayLike] | None,
     sample_weight: ArrayLike | None,
     checker: MondrianFeatures,
-) -> tuple[FloatArray, NDArray[np.intp], int, FloatArray | None, Parts | None]:
-    """Return rows, class numbers, the number of classes, weights, and what is held out.
-
-    Rows held out follow the others.
-    """
+) -> tuple[FloatArray, NDArray[np.intp], int, FloatArray | None, ClassRows | None]:
+    """Return rows, class numbers, the number of classes, weights, and what is held out."""
     rows = check_rows(checker, X, reset=True)
     check_magnitudes(rows, "X", least=1.0 / settings.LARGEST_NUMBER)
     labels, classes = class_labels(y, rows)
     weight = check_weights(sample_weight, rows)
     if weight is not None and not weight.all():
         raise ValueError("sample_weight is zero for some rows: leave these rows out.")
-    if validation is None:
-        return rows, labels, classes.size, weight, None
-    with naming("validation"):
-        X_val = check_rows(checker, validation[0])
-        labels_val, _ = class_labels(validation[1], X_val, classes)
-    parts = np.arange(rows.shape[0]), np.arange(X_val.shape[0]) + rows.shape[0]
-    rows, labels = np.concatenate([rows, X_val]), np.concatenate([labels, labels_val])
-    if weight is not None:
-        weight = np.concatenate([weight, np.ones(X_val.shape[0])])
-    return rows, labels, classes.size, weight, parts
+    held_out = None
+    if validation is not None:
+        with naming("validation"):
+            others = check_rows(checker, validation[0])
+            held_out = others, class_labels(validation[1], others, classes)[0]
+    return rows, labels, classes.size, weight, held_out

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,15 +35,10 @@ class Point(NamedTuple):
     solver: str = ""
 
 
-class Learner(Protocol):
-    """What is evaluated along a path."""
-
-    def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
-        """Yield points at ascending lifetimes, one at a time or some together.
-
-        ``leaf`` (N, M) is the leaf of each row in each of the ``trees``, which reach the last of
-        the lifetimes at least. Later calls have later lifetimes.
-        """
+Score = Callable[[Trees, IntArray, FloatArray], Iterator[list[Point]]]
+"""What is evaluated along a path: ``score(trees, leaf, lifetimes)`` yields points at ascending
+lifetimes, one at a time or some together. ``leaf`` (N, M) is the leaf of each row in each of the
+trees, which reach the last of the lifetimes at least. Later calls have later lifetimes."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +65,17 @@ class Plan:
         """Last lifetime, where it is known beforehand."""
         return self.max_lifetime if self.lifetimes is None else float(self.lifetimes[-1])
 
+    def is_past(self, best: FloatArray) -> bool:
+        """Whether the least of the best scores (L,) lies back and the last is clearly worse."""
+        if int(np.argmin(best)) > best.size - 1 - self.patience:
+            return False
+        margin = settings.CLEARLY_WORSE * best.min() if self.margin is None else self.margin
+        return bool(best[-1] > best.min() + margin)
+
 
 def follow(
     grown: Growth | Grown,
-    learner: Learner,
+    score: Score,
     plan: Plan,
     alphas: FloatArray,
     criterion: str,
@@ -104,7 +106,7 @@ def follow(
         for group in steps:
             if end is None:
                 trees, leaf = grown.freeze(float(group[-1]))
-            for new in learner.score(trees, leaf, group):
+            for new in score(trees, leaf, group):
                 points += new
                 path = _path(points, alphas, criterion)
                 best = np.nanmin(path.score, axis=1)
@@ -115,7 +117,7 @@ def follow(
                         "measure": path.score_name,
                     }
                     callback(len(points), total, info)
-                stopped = end is None and passed_its_best(best, plan.patience, plan.margin)
+                stopped = end is None and plan.is_past(best)
                 if stopped:
                     break
             if stopped:
@@ -293,18 +295,6 @@ def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatA
             seen = lifetimes[-1]
         if growth.done and seen == times[-1]:
             return
-
-
-def passed_its_best(best: FloatArray, patience: int, clearly: float | None = None) -> bool:
-    """Whether the best of a path lies ``patience`` lifetimes back and the last is clearly worse.
-
-    ``best`` (L,) is the best score at each lifetime. Clearly is by more than ``clearly``, or by 3 %
-    of an error.
-    """
-    if int(np.argmin(best)) > best.size - 1 - patience:
-        return False
-    margin = settings.CLEARLY_WORSE * best.min() if clearly is None else clearly
-    return bool(best[-1] > best.min() + margin)
 
 
 def listener(verbose: Verbose) -> Callback | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +14,15 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import check_loss, encode, value
 from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._path.checks import Parts, default_alphas
+from mondrian_kernel._path.checks import default_alphas
 from mondrian_kernel._path.driver import Callback, Plan, Point, follow
 from mondrian_kernel._path.result import LifetimePath
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
+
+Index = NDArray[np.intp]
 
 
 def loss_path(
@@ -32,7 +33,7 @@ def loss_path(
     *,
     n_estimators: int = 200,
     max_rows: int = 4000,
-    parts: Parts | None = None,
+    held_out: tuple[FloatArray, NDArray[np.integer]] | None = None,
     n_lifetimes: int = 20,
     max_lifetime: float | None = None,
     lifetimes: ArrayLike | None = None,
@@ -51,9 +52,9 @@ def loss_path(
     lifetime alpha moves from its last best as long as that lowers the loss; alphas that were not
     tried are NaN. A fit starts from that of the alpha before it.
 
-    ``rows`` are scaled, ``labels`` (N,) are class numbers. ``parts`` are the rows to fit and to
-    hold out; None: a random choice of at most ``max_rows`` each. The other arguments are those of
-    :func:`mondrian_kernel.lifetime_path`.
+    ``rows`` are scaled, ``labels`` (N,) are class numbers. Without rows ``held_out`` and their
+    labels, at most ``max_rows`` are drawn to fit, and to hold out. The other arguments are those
+    of :func:`mondrian_kernel.lifetime_path`.
 
     Examples
     --------
@@ -67,20 +68,25 @@ def loss_path(
     check_loss(loss)
     grid = default_alphas() if alphas is None else np.unique(np.asarray(alphas, dtype=float))
     wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
-    fitted, held_out = parts or split(labels, max_rows, np.random.default_rng(seed))
-    Y = encode(labels, n_classes, loss)
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
-    outside = rows[held_out], Y[held_out], s[held_out]
-    learner = LossLearner(Y[fitted], s[fitted], outside, loss, grid, n_jobs)
-    growth = Growth(rows[fitted], n_estimators, seed, n_jobs)
-    every_row_apart = fitted.size * n_estimators
+    if held_out is None:
+        fitted, out = split(labels, max_rows, np.random.default_rng(seed))
+        others = rows[out], encode(labels[out], n_classes, loss), s[out]
+        rows, labels, s = rows[fitted], labels[fitted], s[fitted]
+    else:
+        ones = np.ones(held_out[1].size)
+        others = held_out[0], encode(held_out[1], n_classes, loss), ones
+    Y = encode(labels, n_classes, loss)
+    learner = LossLearner(Y, s, others, loss, grid, n_jobs)
+    growth = Growth(rows, n_estimators, seed, n_jobs)
+    every_row_apart = labels.size * n_estimators
     budget = min(every_row_apart, max(2 * n_estimators, settings.CHOICE_PATH_CELLS // Y.shape[1]))
     if wanted is not None or max_lifetime is not None:
         budget = every_row_apart  # as far as was asked for
-    few = fitted.size <= settings.LOSS_FEW_ROWS
+    few = labels.size <= settings.LOSS_FEW_ROWS
     patience = settings.LOSS_PATIENCE_FEW if few else settings.LOSS_PATIENCE
     plan = Plan(n_lifetimes, budget, patience, None, max_lifetime, wanted)
-    return follow(growth, learner, plan, grid, "holdout", callback)[0]
+    return follow(growth, learner.score, plan, grid, "holdout", callback)[0]
 
 
 @dataclass
@@ -122,8 +128,17 @@ class LossLearner:
         here: dict[int, Minimum] = {}
 
         def fit(a: int) -> float:
-            start = here.get(a - 1) or here.get(a + 1)
-            found = here[a] = self._minimise(operator, float(self.alphas[a]), start)
+            near = here.get(a - 1) or here.get(a + 1)
+            start = None if near is None else (near.dual, near.b)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima do to rank
+                found = here[a] = minimise(
+                    *(operator, self.Y, self.loss, float(self.alphas[a])),
+                    sample_weight=self.s,
+                    start=start,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                )
             penalty = self.alphas[a] * float(np.vdot(found.W, found.W))
             train[a] = (found.objective - penalty) / self.s.sum()
             losses = value(self.loss, Y, Phi @ found.W + found.b)
@@ -139,16 +154,10 @@ class LossLearner:
                 self._best, lowest = a, loss
         return train, validation
 
-    def _minimise(self, operator: CellOperator, alpha: float, start: Minimum | None) -> Minimum:
-        how: dict[str, Any] = {"sample_weight": self.s, "tol": self.tol, "max_iter": self.max_iter}
-        if start is not None:
-            how |= {"dual0": start.dual, "b0": start.b}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # rough minima will do to rank
-            return minimise(operator, self.Y, self.loss, alpha, **how)
 
-
-def split(labels: NDArray[np.integer], max_rows: int, rng: np.random.Generator) -> Parts:
+def split(
+    labels: NDArray[np.integer], max_rows: int, rng: np.random.Generator
+) -> tuple[Index, Index]:
     """Return rows to fit and rows to hold out, a fifth of each class; every class keeps one to fit.
 
     Each part has at most ``max_rows``; more are fitted only if there are more classes. Of a class

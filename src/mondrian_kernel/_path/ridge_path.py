@@ -50,7 +50,7 @@ def ridge_path(
     plan = Plan(
         n_lifetimes, budget, settings.PATH_PATIENCE, margin, max_lifetime, lifetimes, warns=True
     )
-    path, trees, leaf = follow(grown, learner, plan, alphas, criterion, callback)
+    path, trees, leaf = follow(grown, learner.score, plan, alphas, criterion, callback)
     end = MondrianFeatures.from_trees(
         trees, trees.lifetime, n_jobs=n_jobs, seed=learner.seed, names_of=names_of
     )
@@ -193,30 +193,18 @@ def forest_path(
     budget = rows.shape[0] * n_estimators
     if wanted is None:
         budget = min(budget, max(2 * n_estimators, settings.CHOICE_PATH_CELLS))
-    learner = ForestLearner(Y, s, grid, fit_intercept)
-    plan = Plan(n_lifetimes, budget, settings.FOREST_PATIENCE, lifetimes=wanted)
-    growth = Growth(rows, n_estimators, seed, n_jobs)
-    return follow(growth, learner, plan, grid, "loo", callback)[0]
 
-
-@dataclass(frozen=True)
-class ForestLearner:
-    """Leave-one-out errors of a forest on targets (N, T) with weights (N,)."""
-
-    Y: FloatArray
-    s: FloatArray
-    alphas: FloatArray
-    fit_intercept: bool
-
-    def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
-        """Yield the point of each lifetime."""
+    def score(trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         for lifetime in lifetimes.tolist():
             cells = trees.cells(lifetime)
-            data = cells.column[leaf], cells.total, self.Y, self.s, self.alphas
-            left_out = loo_predictions(*data, fit_intercept=self.fit_intercept)
-            losses = ((left_out - self.Y) ** 2).sum(axis=2)
-            error = np.average(losses, axis=1, weights=self.s)
+            data = cells.column[leaf], cells.total, Y, s, grid
+            left_out = loo_predictions(*data, fit_intercept=fit_intercept)
+            error = np.average(((left_out - Y) ** 2).sum(axis=2), axis=1, weights=s)
             yield [Point(lifetime, cells.total, {"loo_error": error})]
+
+    plan = Plan(n_lifetimes, budget, settings.FOREST_PATIENCE, lifetimes=wanted)
+    growth = Growth(rows, n_estimators, seed, n_jobs)
+    return follow(growth, score, plan, grid, "loo", callback)[0]
 
 
 def loo_predictions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ def sgd_path(
     At each lifetime the children of a split cell inherit its weight, which leaves the scores of all
     rows as they are. Then come some passes over the rows, O(M) a step. Scores are those of the
     weights averaged over these passes, which the next lifetime starts from. Steps are those of
-    :class:`mondrian_kernel._path.sgd_path.SgdState`, for the hinge those of Pegasos. After
+    :func:`mondrian_kernel._path.sgd_path.descend`, for the hinge those of Pegasos. After
     few passes the objective is still above its minimum, mostly because of the penalty: the weight
     of a split cell counts twice.
 
@@ -114,14 +114,17 @@ def sgd_path(
     )
     seed = draw_seed(random_state)
     growth = Growth(rows, n_estimators, seed, n_jobs)
-    state = SgdState(n_estimators, Y.shape[1], loss, float(alpha))
+    W, b = np.zeros((n_estimators, Y.shape[1])), np.zeros(Y.shape[1])
     if loss == "squared":
-        state.b = Y.mean(axis=0)  # so that no weight has to carry the level of y
-    learner = SgdLearner(state, Y, held_out, passes, np.random.default_rng(seed), n_jobs)
+        b = Y.mean(axis=0)  # so that no weight has to carry the level of y
+    how = loss, float(alpha), passes, np.random.default_rng(seed)
+    learner = SgdLearner(W, b, Y, held_out, how, n_jobs)
     budget, warns = rows.shape[0] * n_estimators, held_out is not None
     plan = Plan(n_lifetimes, budget, n_lifetimes, max_lifetime=end, warns=warns)
     criterion = "train" if held_out is None else "holdout"
-    path, trees, _ = follow(growth, learner, plan, np.array([float(alpha)]), criterion, callback)
+    path, trees, _ = follow(
+        growth, learner.score, plan, np.array([float(alpha)]), criterion, callback
+    )
     features = MondrianFeatures.from_trees(
         trees, float(path.lifetimes[-1]), n_jobs=n_jobs, seed=seed, names_of=checker
     )
@@ -133,53 +136,49 @@ def sgd_path(
 class SgdLearner:
     """Some passes over the rows at each lifetime, whose average the next one starts from.
 
-    ``recent`` has the averaged weights (C, K) and intercept (K,) at the last two lifetimes.
+    ``W`` (C, K) and ``b`` (K,) are weights and intercept, at first those of whole trees; ``how``
+    ends the arguments of :func:`descend`. ``recent`` has both at the last two lifetimes.
     """
 
-    state: SgdState
+    W: FloatArray
+    b: FloatArray
     Y: FloatArray
     held_out: tuple[FloatArray, FloatArray] | None
-    passes: int
-    rng: np.random.Generator
+    how: tuple[str, float, int, np.random.Generator]
     n_jobs: int | None
-
-    def __post_init__(self) -> None:
-        self._cells: IntArray | None = None
-        self.recent: dict[float, tuple[FloatArray, FloatArray]] = {}
+    recent: dict[float, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     def score(self, trees: Trees, leaf: IntArray, lifetimes: FloatArray) -> Iterator[list[Point]]:
         """Yield the point of each lifetime."""
-        state, loss = self.state, self.state.loss
+        loss = self.how[0]
         for lifetime in lifetimes.tolist():
             features = MondrianFeatures.from_trees(trees, lifetime, n_jobs=self.n_jobs)
             cells = features.levels_.column[0][leaf]
-            if self._cells is None:  # before the first cut
-                self._cells = np.broadcast_to(
-                    np.arange(cells.shape[1], dtype=np.int32), cells.shape
-                )
-            state.inherit(parents(self._cells, cells, features.n_cells_))
-            state.run(cells, self.Y, self.passes, self.rng)
-            state.restart()  # averaged over the whole path the weights would lag behind the cells
-            curves = {"train_loss": value(loss, self.Y, state.scores(cells)).mean(keepdims=True)}
+            # Children of a split cell inherit its weight, which keeps every score.
+            parent = np.empty(features.n_cells_, np.int32)
+            parent[cells] = trees.cells(max(self.recent, default=0.0)).column[leaf]
+            self.W, self.b = descend(cells, self.Y, self.W[parent], self.b, *self.how)
+            scores = gather_cells(cells, self.W) + self.b
+            curves = {"train_loss": value(loss, self.Y, scores).mean(keepdims=True)}
             if self.held_out is not None:
                 rows, Y = self.held_out
-                scores = features.transform(rows) @ state.W + state.b
+                scores = features.transform(rows) @ self.W + self.b
                 curves["validation_loss"] = value(loss, Y, scores).mean(keepdims=True)
-            self._cells = cells
             # An interrupt may come before the driver has noted this lifetime: the last two stay.
-            self.recent = {**dict([*self.recent.items()][-1:]), lifetime: (state.W, state.b.copy())}
+            self.recent = {**dict([*self.recent.items()][-1:]), lifetime: (self.W, self.b)}
             yield [Point(lifetime, features.n_cells_, curves)]
 
 
-def parents(coarse: IntArray, fine: IntArray, n_fine: int) -> IntArray:
-    """Coarse cell of each fine cell, from both cells (N, M) of the rows: no cell is empty."""
-    parent_of = np.empty(n_fine, np.int32)
-    parent_of[fine] = coarse
-    return parent_of
-
-
-@dataclass
-class SgdState:
+def descend(
+    cells: IntArray,
+    Y: FloatArray,
+    W: FloatArray,
+    b: FloatArray,
+    loss: str,
+    alpha: float,
+    passes: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
     r"""Descend :math:`\sum_i \ell(y_i, f_i) + \alpha\lVert W\rVert^2` one row at a time.
 
     Step t on row i of N, with λ = 2α/N and :math:`\eta_t = \eta_0 (1 + \lambda \eta_0 t)^{-p}`:
@@ -194,94 +193,30 @@ class SgdState:
     :math:`1/\lambda t`, once t is large. Losses and targets are those of
     :mod:`mondrian_kernel._linear.losses`.
 
+    ``cells`` (N, M) are the cells of the rows, ``Y`` (N, K) their targets, ``W`` (C, K) and ``b``
+    (K,) the start. Every pass takes the rows in another order. Returns the averages.
+
     Examples
     --------
     >>> import numpy as np
     >>> cells = np.array([[0, 2], [0, 3], [1, 2], [1, 3]], np.int32)
-    >>> y = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> state = SgdState(n_cells=4, n_outputs=1, loss="squared", alpha=1.0)
-    >>> state.run(cells, y, 2000, np.random.default_rng(0))
-    >>> state.W_mean.ravel().round(1), state.b_mean.round(1)
+    >>> y, W, b = np.array([[0.0], [1.0], [2.0], [3.0]]), np.zeros((4, 1)), np.zeros(1)
+    >>> W, b = descend(cells, y, W, b, "squared", 1.0, 2000, np.random.default_rng(0))
+    >>> W.ravel().round(1), b.round(1)
     (array([-0.7,  0.7, -0.4,  0.4]), array([1.5]))
     """
+    from mondrian_kernel._kernels.descent import HINGE, LOGISTIC, SOFTMAX, SQUARED, sgd_pass
 
-    n_cells: int
-    n_outputs: int
-    loss: str
-    alpha: float
-
-    def __post_init__(self) -> None:
-        check_loss(self.loss)
-        shape = (self.n_cells, self.n_outputs)
-        self._U, self._V = np.zeros(shape), np.zeros(shape)
-        self.b, self._b_sum = np.zeros(self.n_outputs), np.zeros(self.n_outputs)
-        # Steps t, scale c, τ, sum of the average's weights: see the kernel.
-        self._clock = np.array([0.0, 1.0, 0.0, 0.0])
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps taken, since the last restart."""
-        return int(self._clock[0])
-
-    @property
-    def W(self) -> FloatArray:
-        """Current weights (C, K)."""
-        return np.asarray(self._clock[1] * self._U[: self.n_cells])
-
-    @property
-    def W_mean(self) -> FloatArray:
-        """Averaged weights (C, K); the current ones before the first step."""
-        if self.n_steps == 0:
-            return self.W
-        _, _, tau, total = self._clock
-        return np.asarray((tau * self._U[: self.n_cells] + self._V[: self.n_cells]) / total)
-
-    @property
-    def b_mean(self) -> FloatArray:
-        """Averaged intercept (K,)."""
-        return np.asarray(self._b_sum / self._clock[3]) if self.n_steps > 0 else self.b.copy()
-
-    def run(self, cells: IntArray, Y: FloatArray, passes: int, rng: np.random.Generator) -> None:
-        """Take a step on every row, ``passes`` times, each time in another order.
-
-        ``cells`` (N, M) are the cells of the rows, ``Y`` (N, K) their targets.
-        """
-        from mondrian_kernel._kernels.descent import sgd_pass
-
-        eta = 0.5 / smoothness(self.loss, self.n_outputs)
-        decay = penalty_per_row(self.alpha, cells.shape[0])
-        schedule = eta, settings.SGD_POWER[self.loss], decay, settings.SGD_AVERAGE_DEGREE
-        state = self._U, self._V, self.b, self._b_sum, self._clock
-        cells, Y = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(Y, dtype=float)
-        for _ in range(passes):
-            sgd_pass(cells, Y, rng.permutation(cells.shape[0]), self._code, schedule, state)
-
-    def scores(self, cells: IntArray) -> FloatArray:
-        """Scores of rows by the averaged weights, shape (N, K): O(NMK), whatever C."""
-        if self.n_steps == 0:
-            return gather_cells(cells, self._U) + self.b
-        _, _, tau, total = self._clock
-        sums = tau * gather_cells(cells, self._U) + gather_cells(cells, self._V)
-        return np.asarray((sums + self._b_sum) / total)
-
-    def inherit(self, parent_of: IntArray) -> None:
-        """Hand the weights of split cells to their children: row c is that of ``parent_of[c]``.
-
-        Every score is unchanged, as the features of a row move to the children of its cells.
-        """
-        self._U, self._V = self._U[parent_of], self._V[parent_of]
-        self.n_cells = len(parent_of)
-
-    def restart(self) -> None:
-        """Begin a new average, and the schedule of steps, at the average so far."""
-        self._U, self.b = np.array(self.W_mean), np.array(self.b_mean)
-        self._V, self._b_sum = np.zeros_like(self._U), np.zeros_like(self.b)
-        self._clock[:] = 0.0, 1.0, 0.0, 0.0
-
-    @property
-    def _code(self) -> int:
-        from mondrian_kernel._kernels.descent import HINGE, LOGISTIC, SOFTMAX, SQUARED
-
-        if self.loss == "log_loss":
-            return LOGISTIC if self.n_outputs == 1 else SOFTMAX
-        return SQUARED if self.loss == "squared" else HINGE
+    check_loss(loss)
+    code = {"squared": SQUARED, "log_loss": LOGISTIC if b.size == 1 else SOFTMAX, "hinge": HINGE}
+    decay = penalty_per_row(alpha, cells.shape[0])
+    eta = 0.5 / smoothness(loss, b.size)
+    schedule = eta, settings.SGD_POWER[loss], decay, settings.SGD_AVERAGE_DEGREE
+    U, V, b, b_sum = W.copy(), np.zeros_like(W), b.copy(), np.zeros_like(b)
+    clock = np.array([0.0, 1.0, 0.0, 0.0])  # steps, scale c, τ, sum of the average's weights
+    cells, Y = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(Y, dtype=float)
+    for _ in range(passes):
+        order = rng.permutation(cells.shape[0])
+        sgd_pass(cells, Y, order, code[loss], schedule, (U, V, b, b_sum, clock))
+    _, _, tau, total = clock
+    return (tau * U + V) / total, b_sum / total

@@ -1,7 +1,5 @@
 """Products through runs of trees against sparse matrices."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mondrian_kernel import _settings
-from mondrian_kernel._trees.runs import join_trees
+from mondrian_kernel._linear.runs import join_trees
 
 
 def table(n_rows, n_trees, n_choices, rng):
@@ -34,36 +32,39 @@ def matrix(cells, n_cells):
 def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
     rng = np.random.default_rng(seed)
     cells, n_cells = table(n_rows, n_trees, n_choices, rng)
-    scale = rng.uniform(0.5, 2.0, size=n_rows)
-    Phi = sparse.diags(scale) @ matrix(cells, n_cells)
+    Phi = matrix(cells, n_cells)
     V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_settings, "RUN_ROW_SHARE", share)
         runs = join_trees(cells, n_cells)
-    assert_allclose(runs.scatter(V, scale, None), Phi.T @ V, atol=1e-12)
-    assert_allclose(runs.gather(W, scale, None), Phi @ W, atol=1e-12)
-    assert_allclose(runs.gram(V, scale, None), Phi @ (Phi.T @ V), atol=1e-11)
+    assert_allclose(runs.scatter(V, None), Phi.T @ V, atol=1e-12)
+    assert_allclose(runs.gather(W, None), Phi @ W, atol=1e-12)
+    assert_allclose(runs.gram(V, None), Phi @ (Phi.T @ V), atol=1e-11)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 19), st.integers(0, 2**32 - 1))
-def test_each_column_joins_cells_in_its_own_way(n_rows, n_trees, n_columns, seed):
+@given(
+    st.integers(1, 40), st.integers(1, 8), st.integers(2, 8), st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_each_level_joins_cells_in_its_own_way(n_rows, n_trees, n_levels, n_columns, seed):
     rng = np.random.default_rng(seed)
     cells, n_cells = table(n_rows, n_trees, 5, rng)
     runs = join_trees(cells, n_cells)
     n_own = runs.original.size
-    joined = rng.random((n_own, n_columns)) < 0.5
+    joined = rng.random((n_own, n_levels)) < 0.5
     tree = np.searchsorted(
         np.cumsum([np.unique(c).size for c in cells.T]), np.arange(n_own), "right"
     )
     joined &= np.diff(tree, prepend=-1)[:, None] == 0  # only cells of one tree
-    same = np.ascontiguousarray(np.packbits(joined, axis=1, bitorder="little").T)
-    V = rng.normal(size=(n_rows, n_columns))
-    found = runs.gram(V, np.ones(n_rows), None, same)
+    V = rng.normal(size=(n_rows, n_levels * n_columns))
+    same = np.packbits(joined, axis=1, bitorder="little")[:, 0]
+    found = runs.gram(V, None, n_levels, same)
     Phi = matrix(cells, n_cells)[:, runs.original].toarray()
     for j, new_group in enumerate(~joined.T):
         coarse = Phi @ np.eye(n_own)[np.cumsum(new_group) - 1][:, : new_group.sum()]
-        assert_allclose(found[:, j], coarse @ (coarse.T @ V[:, j]), atol=1e-11)
+        own = slice(j * n_columns, (j + 1) * n_columns)
+        assert_allclose(found[:, own], coarse @ (coarse.T @ V[:, own]), atol=1e-11)
 
 
 def test_rows_that_share_their_cells_are_one_entry():
@@ -78,19 +79,18 @@ def test_a_run_ends_where_too_many_rows_differ():
     cells, n_cells = table(2000, 30, 4, rng)
     runs = join_trees(cells, n_cells)
     assert 1 < runs.table.edges[-1] < 30
-    for begin, end in pairwise(runs.table.edges):
-        entries = runs.table.joint[2000 * begin : 2000 * end].reshape(2000, -1)
-        assert all(np.unique(run).size <= _settings.RUN_ROW_SHARE * 2000 for run in entries.T)
+    entries = runs.table.joint.reshape(2000, -1)
+    assert all(np.unique(run).size <= _settings.RUN_ROW_SHARE * 2000 for run in entries.T)
 
 
 def test_threads_change_nothing():
     rng = np.random.default_rng(1)
     cells, n_cells = table(20_000, 60, 6, rng)
-    runs, V, one = join_trees(cells, n_cells), rng.normal(size=(20_000, 8)), np.ones(20_000)
-    W = runs.scatter(V, one, 1)
-    assert_array_equal(runs.scatter(V, one, 3), W)
-    assert_array_equal(runs.gather(W, one, 3), runs.gather(W, one, 1))
-    assert_array_equal(runs.gram(V, one, 3), runs.gram(V, one, 1))
+    runs, V = join_trees(cells, n_cells), rng.normal(size=(20_000, 8))
+    W = runs.scatter(V, 1)
+    assert_array_equal(runs.scatter(V, 3), W)
+    assert_array_equal(runs.gather(W, 3), runs.gather(W, 1))
+    assert_array_equal(runs.gram(V, 3), runs.gram(V, 1))
 
 
 def test_trees_that_share_a_cell_are_refused():

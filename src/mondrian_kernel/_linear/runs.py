@@ -1,0 +1,180 @@
+"""Trees joined into runs: rows that share their cells in several trees are summed only once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mondrian_kernel import _settings as settings
+from mondrian_kernel._trees.threads import in_threads
+from mondrian_kernel._typing import FloatArray, IntArray
+
+LANES = 8  # numbers of a cache line, and columns of a product that go through together
+NONE: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+class RunTable(NamedTuple):
+    """Runs of trees as kernels take them; see :mod:`mondrian_kernel._kernels.joint`.
+
+    ``joint`` (N · R,) are the entries of each row; ``before`` and ``cell`` (E,) are the parts of
+    each entry; ``edges``, ``first`` and ``first_cell`` (B + 1,) are the first run, entry and cell
+    of each block.
+    """
+
+    joint: IntArray
+    edges: NDArray[np.int64]
+    first: NDArray[np.int64]
+    first_cell: NDArray[np.int64]
+    before: IntArray
+    cell: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Indicator features Φ of ``n_rows`` rows as entries of runs of trees.
+
+    ``original`` is the number of each cell in the table of cells that the runs were made of, which
+    had ``n_cells``.
+    """
+
+    table: RunTable
+    original: IntArray
+    n_cells: int
+    n_rows: int
+
+    def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return Φᵀ V for V (N, k): sums over the rows of each cell."""
+        from mondrian_kernel._kernels.joint import scatter
+
+        def product(panel: FloatArray) -> FloatArray:
+            W = rows_of_eight(self.original.size)
+            self._added(lambda a, b, sums, *_: scatter(self.table, a, b, panel, sums, W), n_jobs)
+            return W
+
+        out = np.zeros((self.n_cells, V.shape[1]))
+        out[self.original] = _by_eight(product, V, self.original.size)
+        return out
+
+    def gather(self, W: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Return Φ W for W (C, k): sums over the cells of each row."""
+        from mondrian_kernel._kernels.joint import gather
+
+        def product(panel: FloatArray) -> FloatArray:
+            return self._added(
+                lambda a, b, sums, _, part: gather(self.table, a, b, panel, sums, part), n_jobs
+            )
+
+        return _by_eight(product, W[self.original], self.n_rows)
+
+    def gram(
+        self, V: FloatArray, n_jobs: int | None, n_levels: int = 1, same: NDArray[np.uint8] = NONE
+    ) -> FloatArray:
+        """Return ``Φ S Sᵀ Φᵀ V`` for V (N, k).
+
+        S joins cells, numbered as in ``original``, for each of up to eight levels in its own way:
+        bit l of ``same`` (C,) is set where, at level l, a cell is in one group with the cell
+        before it. Each level has k / n_levels columns of V, one after another.
+        """
+        from mondrian_kernel._kernels.joint import gram
+
+        def product(panel: FloatArray) -> FloatArray:
+            return self._added(
+                lambda a, b, sums, T, part: gram(self.table, a, b, same, panel, sums, T, part),
+                n_jobs,
+            )
+
+        return _by_eight(product, V, self.n_rows, n_levels)
+
+    def _added(
+        self,
+        product: Callable[[int, int, FloatArray, FloatArray, FloatArray], None],
+        n_jobs: int | None,
+    ) -> FloatArray:
+        """Add up a product (N, 8) over fixed shares of the blocks, whatever the threads.
+
+        ``product`` is called with the ends of a share, room for the entries and for the cells of a
+        block, and the part of the sum that it adds to.
+        """
+        shares = self._shares
+        parts = rows_of_eight(len(shares) * self.n_rows).reshape(-1, self.n_rows, LANES)
+
+        def run(begin: int, end: int) -> None:
+            for share, part in zip(shares[begin:end], parts[begin:end], strict=True):
+                part[:] = 0.0
+                sums, T = map(rows_of_eight, self._rooms)
+                product(*share, sums, T, part)
+
+        work = 2 * (self.table.joint.size + self.table.cell.size)
+        in_threads(run, len(shares), n_jobs, work=work)
+        total: FloatArray = parts[0]
+        for part in parts[1:]:
+            total += part
+        return total
+
+    @cached_property
+    def _shares(self) -> list[tuple[int, int]]:
+        n_blocks = self.table.edges.size - 1
+        edges = np.linspace(0, n_blocks, settings.OPERATOR_SHARES + 1).astype(int)
+        return list(pairwise(np.unique(edges).tolist()))
+
+    @cached_property
+    def _rooms(self) -> list[int]:
+        """Most entries and most cells of a block."""
+        return [int(np.diff(first).max()) for first in (self.table.first, self.table.first_cell)]
+
+
+def _by_eight(
+    product: Callable[[FloatArray], FloatArray], V: FloatArray, n_rows: int, n_levels: int = 1
+) -> FloatArray:
+    """Return a product (n_rows, k) with V, of eight columns at a time or of one of each level."""
+    k, out = V.shape[1], np.empty((n_rows, V.shape[1]))
+    each = k // n_levels
+    panels = [slice(begin, begin + LANES) for begin in range(0, k, LANES)]
+    if n_levels > 1:
+        panels = [slice(begin, None, each) for begin in range(each)]
+    for some in panels:
+        width, panel = out[:1, some].size, rows_of_eight(V.shape[0])
+        panel[:, :width], panel[:, width:] = V[:, some], 0.0
+        out[:, some] = product(panel)[:, :width]
+    return out
+
+
+def join_trees(cells: IntArray, n_cells: int) -> Runs:
+    """Join the trees of a table of cells (N, M); see :class:`Runs`."""
+    from mondrian_kernel._kernels.joint import join
+
+    n_rows, n_trees = cells.shape
+    limit = max(1, int(settings.RUN_ROW_SHARE * n_rows))
+    joint, first = np.empty((n_trees, n_rows), np.int32), np.empty(n_trees + 1, np.int64)
+    before, cell = np.empty((2, n_rows * (n_trees + 1)), np.int32)  # most of it is never touched
+    original = np.empty(n_cells, np.int32)
+    n_runs, n_own = join(cells, n_cells, limit, joint, first, before, cell, original)
+    if n_own < 0:
+        raise ValueError("Two trees share a cell.")
+    first, joint = first[: n_runs + 1], joint[:n_runs]
+    before, cell = before[: first[-1]].copy(), cell[: first[-1]].copy()
+    block = first[:-1] // settings.RUN_BLOCK_ENTRIES
+    edges = np.append(np.flatnonzero(np.diff(block, prepend=-1)), n_runs)
+    first_cell = np.append(cell[first[edges[:-1]]], n_own)
+    # Entries and cells are counted from the first of their block.
+    sizes = np.diff(first[edges])
+    joint -= np.repeat(first[edges[:-1]], np.diff(edges)).astype(np.int32)[:, None]
+    before = np.maximum(before - np.repeat(first[edges[:-1]], sizes), -1).astype(np.int32)
+    cell -= np.repeat(first_cell[:-1], sizes).astype(np.int32)
+    side_by_side = np.concatenate([joint[a:b].T.ravel() for a, b in pairwise(edges)])
+    table = RunTable(side_by_side, edges, first[edges], first_cell, before, cell)
+    return Runs(table, original[:n_own].copy(), n_cells, n_rows)
+
+
+def rows_of_eight(n: int) -> FloatArray:
+    """Return room for n rows of eight numbers, each of which is one cache line."""
+    room = np.empty(n * LANES + LANES)
+    skipped = -room.ctypes.data % 64 // 8
+    rows: FloatArray = room[skipped : skipped + n * LANES].reshape(n, LANES)
+    return rows
