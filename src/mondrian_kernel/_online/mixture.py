@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import smoothness
-from mondrian_kernel._online.learners import Counts, compiled, loss_code
+from mondrian_kernel._online.learners import Counts, loss_code
 from mondrian_kernel._typing import FloatArray
 
 _ROWS = np.array(settings.MEAN_ROWS)
+
+
+@cache
+def _kernels() -> Any:
+    """Return the compiled loops, which are imported when they are needed."""
+    from mondrian_kernel._kernels import mixture
+
+    return mixture
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +88,7 @@ class Mixture:
         kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
         before = self.weights, _ROWS[: len(self.recent)], self.n_rows, n_batches
         rows = scores, base, level, Y, weight
-        compiled().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
+        _kernels().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
         return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
@@ -88,12 +98,12 @@ class Mixture:
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
         size = self.n_rows, self.n_batches
-        compiled().solve(gram, moment, error[-1], *size, weights, shares)
+        _kernels().solve(gram, moment, error[-1], *size, weights, shares)
         return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
     def intercept(self, b: FloatArray, loss: str) -> FloatArray:
         """Return the part of f that all rows share, (K,), given the intercepts b (J, K)."""
-        found: FloatArray = compiled().intercept(b, self.recent, self.weights, loss == "squared")
+        found: FloatArray = _kernels().intercept(b, self.recent, self.weights, loss == "squared")
         return found
 
     def with_class(self) -> Mixture:

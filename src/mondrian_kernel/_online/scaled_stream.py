@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -20,13 +20,6 @@ from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
 Rows = tuple[FloatArray, FloatArray, FloatArray]
-
-
-class Scores(NamedTuple):
-    """Scores (n, K) of rows, and variances (n,) of their errors in units of that of the signal."""
-
-    mean: FloatArray
-    variance: FloatArray
 
 
 class ScaledStream:
@@ -238,11 +231,12 @@ class ScaledStream:
         """Scores (n, K) of rows as they come, in O(M) a row."""
         return self.learners.scores(X / self.scale, self._walk(), n_jobs)
 
-    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
-        """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
+    def scores_and_variance(
+        self, X: FloatArray, n_jobs: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores, and the variances (n,) of their errors in units of that of the signal."""
         variance = np.empty(X.shape[0])
-        X = X / self.scale
-        return Scores(self.learners.scores(X, self._walk(), n_jobs, variance), variance)
+        return self.learners.scores(X / self.scale, self._walk(), n_jobs, variance), variance
 
     def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
         """Scores of rows as they come, and the scale of their errors, (n, K) each."""
@@ -270,8 +264,7 @@ class ScaledStream:
         learners = self.learners
         cells = learners.variances(np.diff(self._levels().offset))
         cov: FloatArray = (Phi @ sparse.diags_array(cells) @ Phi.T).toarray()
-        flat = learners.mixture.shares @ learners.small["b_variance"][:, 0]
-        cov += 2.0 * learners.rule.alpha * flat
+        cov += learners.intercept_variance
         squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
         cov.flat[:: cov.shape[0] + 1] += np.maximum(self.level_weights.sum() - squares, 0.0)
         return cov
