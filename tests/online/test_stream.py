@@ -65,9 +65,9 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
     (scores, variance, _), _ = seen  # of the targets, and of the sizes of errors
-    assert scores.shape == (5 * 2, 476, 1)
+    assert scores.shape == (5 * 2 + 2, 476, 1)  # and two linear ones
     assert variance.shape == (5 * 2, 476)
-    residuals = Y[1024:] - stream.learners.offset - scores
+    residuals = Y[1024:] - stream.learners.offset - scores[:10]
     for loss in (residuals[:, :, 0] ** 2).T:
         error[:-1] += (loss - error[:-1]) / WINDOW
     assert_allclose(stream.learners.mixture.error[:-1], error[:-1])
@@ -123,7 +123,7 @@ def test_the_ladder_climbs_while_its_top_is_the_best():
     assert (
         stream.learners.n_rungs
         == stream.online.rungs.size
-        == stream.learners.mixture.weights.size
+        == stream.learners.mixture.shares.size
         == 5
     )
     assert stream.learners.mixture.error[-1] < 0.5 * Y.var()
@@ -139,7 +139,7 @@ def test_a_top_far_above_the_best_is_dropped(blank):
     first = begin(scale=scale, blank=blank).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
     n_rungs = stream.online.rungs.size
     assert 3 <= n_rungs < first.online.rungs.size <= 5
-    assert stream.learners.n_rungs == stream.learners.mixture.weights.size == n_rungs
+    assert stream.learners.n_rungs == stream.learners.mixture.shares.size == n_rungs
     assert stream.online.column.shape[0] == n_rungs
     assert stream.best < 3
     trees = OnlineTrees.empty(2, 5, stream.online.rungs[-1], 1, stream.online.rungs)
@@ -499,9 +499,15 @@ def test_the_record_holds_all_widths():
             alone.append(part.scores(grid, None))
         b = learners.intercepts[0]
         base = b + learners.offset
-        mixed = base + np.tensordot(weights[:n_learners], np.stack(alone) - base, axes=1)
+        linear, n_terms = learners.linear, n_learners
+        if linear is not None:  # lines through all columns, one for each rate
+            n_terms += len(RATES)
+            z = linear.factor * (grid / stream.scale - linear.ends.mean(axis=0))
+            Z = np.column_stack([np.ones(len(grid)), z])
+            alone += [Z @ coef + learners.offset for coef in linear.coef]
+        mixed = base + np.tensordot(weights[:n_terms], np.stack(alone) - base, axes=1)
         level = b if blank.loss == "squared" else 0.0
-        mixed += weights[n_learners:] @ (stream.learners.mixture.recent - level)
+        mixed += weights[n_terms:] @ (stream.learners.mixture.recent - level)
         assert_allclose(mean, mixed, atol=1e-9)
         if isinstance(blank, Filter):
             cov = stream.covariance(model.features(grid, None))

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._online.learners import Counts, Filter, Means, blank_state
+from mondrian_kernel._online.linear import Linear
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -47,8 +49,8 @@ class Cells(NamedTuple):
 class Said(NamedTuple):
     """What learners say of rows before they learn any of them.
 
-    ``scores`` (J, n, K), less the offset; ``variance`` (J, n) of an error in units of that of the
-    signal; ``base`` (K,): the first learner's intercept.
+    ``scores`` (J, n, K), less the offset, and those of linear learners behind them; ``variance``
+    (J, n) of an error in units of that of the signal; ``base`` (K,): the first one's intercept.
     """
 
     scores: FloatArray
@@ -63,6 +65,7 @@ class _Saved(NamedTuple):
     n_table: Counts
     kept: FloatArray
     state: FloatArray
+    linear: Linear | None
     mixture: Mixture
 
 
@@ -86,6 +89,8 @@ class Committee:
         Numbers of all cells of each learner, and of the learners.
     mixture : Mixture
         How the learners predict together.
+    linear : Linear or None
+        Linear learners of the same rates beside them.
 
     Examples
     --------
@@ -114,6 +119,7 @@ class Committee:
     table: FloatArray
     state: FloatArray
     mixture: Mixture
+    linear: Linear | None = None
 
     _saved = None  # what a rollback goes back to
 
@@ -124,13 +130,20 @@ class Committee:
         half_lives: Sequence[float] | FloatArray,
         n_rungs: int,
         value: FloatArray,
+        linear_columns: int = 0,
     ) -> Committee:
-        """Return learners without rows; they follow recent means if some forget faster."""
+        """Return learners without rows; they follow recent means if some forget faster.
+
+        There are linear ones beside them if these have columns.
+        """
         S, J = len(half_lives), len(half_lives) * n_rungs
         place = np.zeros(J + 1, np.int64), np.zeros(J, np.int64)
         numbers = np.tile(rule.fresh, (0, 1)), np.tile(blank_state(rule), (J, 1))
-        mixture = Mixture.equal(J, rule.n_outputs, follows=S > 1)
-        return cls(rule, np.array(half_lives, dtype=np.float64), value, *place, *numbers, mixture)
+        K, n_linear = rule.n_outputs, S if linear_columns else 0
+        linear = Linear.blank(linear_columns, S, K, rule.alpha) if n_linear else None
+        mixture = Mixture.equal(J, K, n_linear=n_linear, follows=S > 1)
+        rates = np.array(half_lives, dtype=np.float64)
+        return cls(rule, rates, value, *place, *numbers, mixture, linear)
 
     @classmethod
     def after(
@@ -165,10 +178,15 @@ class Committee:
     @cached_property
     def _fastest(self) -> int:
         """Place in the state of the growth that is the largest, at the shortest half-life."""
-        return int(self.half_lives.argmin()) * self.state.shape[1] + GROWTH
+        return int(self.half_lives.argmin() * self.state.shape[1] + GROWTH)
 
-    def learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> Said:
-        """Learn from each row once, in order; targets (n, K), positive weights (n,)."""
+    def learn(
+        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_ROWS
+    ) -> Said:
+        """Learn from each row once, in order; targets (n, K), positive weights (n,).
+
+        Linear learners need the scaled rows ``X`` (n, D).
+        """
         leaf, column, n_cells, origin = cells
         J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
         n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
@@ -181,11 +199,16 @@ class Committee:
         place, base = (leaf, column, self.rung, self.begin), self.intercepts[0].copy()
         kept = _kernels().keep(*place, L, n_before, self.table)
         # Before anything changes, so that an interrupt at any moment finds it.
-        self._saved = _Saved(cells, n_before, kept, self.state.copy(), self.mixture)
+        state, linear = self.state.copy(), self.linear
+        self._saved = _Saved(cells, n_before, kept, state, linear, self.mixture)
         self.n_table = n_table
-        scores, variance = np.empty((J, *Y.shape)), np.empty((J, len(Y)))
+        n_linear = 0 if linear is None else self.n_rates
+        scores, variance = np.empty((J + n_linear, *Y.shape)), np.empty((J, len(Y)))
         batch = *place, self.value, Y, weight, rule.code, rule.alpha, self._keep, origin, n_before
         _kernels().learn(*batch, self.table, self.state, scores, variance)
+        if linear is not None:
+            rates = rule.code, self._keep[:n_linear], rule.alpha
+            self.linear = linear.learn(X, Y - self.offset, weight, *rates, scores[J:])
         return Said(scores, variance, base)
 
     def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> FloatArray:
@@ -205,7 +228,8 @@ class Committee:
         place = saved.cells.leaf, saved.cells.column, self.rung, self.begin, self.value.size
         _kernels().give_back(*place, saved.n_table, self.rule.fresh, saved.kept, self.table)
         self.state[:] = saved.state
-        self.n_table, self.mixture, self._saved = saved.n_table, saved.mixture, None
+        self.n_table, self.linear, self.mixture = saved.n_table, saved.linear, saved.mixture
+        self._saved = None
 
     def commit(self) -> None:
         """Drop the copies that a rollback of the last batch would need."""
@@ -237,8 +261,15 @@ class Committee:
         """Return learners of the logistic loss with a further class, which no row was of."""
         assert isinstance(self.rule, Filter)
         rule, table, state = self.rule.with_class(self.table, self.state)
+        linear = self.linear and self.linear.with_class(float(self.state[0, N_ROWS]))
         mixture = self.mixture.with_class()
-        return replace(self, rule=rule, table=table, state=state, mixture=mixture)
+        return replace(self, rule=rule, table=table, state=state, mixture=mixture, linear=linear)
+
+    def with_columns(self, n_more: int) -> Committee:
+        """Return the learners with further columns, in which all rows so far are 0."""
+        if self.linear is None:
+            return self
+        return replace(self, linear=self.linear.with_columns(n_more, self.rule.alpha))
 
     @property
     def offset(self) -> FloatArray:
@@ -253,7 +284,20 @@ class Committee:
     @property
     def intercept(self) -> FloatArray:
         """Intercept (K,) of the mixture."""
-        return self.offset + self.mixture.intercept(self.intercepts, self.rule.loss)
+        b = self.intercepts
+        if self.linear is not None:
+            b = np.concatenate([b, self.linear.coef[:, 0]])
+        return self.offset + self.mixture.intercept(b, self.rule.loss)
+
+    @property
+    def trend(self) -> Trend | None:
+        """What linear learners add to the mixture, without their intercepts."""
+        return None if self.linear is None else self.linear.trend(self._linear_weights)
+
+    @property
+    def _linear_weights(self) -> FloatArray:
+        J = self.n_table.size
+        return self.mixture.weights[J : J + self.n_rates]
 
     @property
     def intercept_variance(self) -> float:
@@ -287,6 +331,8 @@ class Committee:
 
         in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
         mean += self.intercept
+        if self.linear is not None:
+            self.linear.add_scores(X, self._linear_weights, mean)
         return mean
 
     def cell_weights(self, n_cells: Counts) -> FloatArray:
@@ -334,9 +380,13 @@ class Committee:
             raise ValueError("A variance, or a weight or number of rows, is negative.")
         if not (self.state[:, GROWTH] >= 1).all():
             raise ValueError("growth is out of range.")
-        blank, found = Mixture.equal(J, K, follows=S > 1), self.mixture
-        if (found.shares.shape, found.recent.shape) != (blank.shares.shape, blank.recent.shape):
-            raise ValueError("The mixture is that of other learners.")
+        n_linear = 0 if self.linear is None else S
+        if self.linear is not None and (*self.linear.coef.shape[::2],) != (S, K):
+            raise ValueError("The linear learners are others.")
+        blank = Mixture.equal(J, K, n_linear=n_linear, follows=S > 1)
+        for name in ("shares", "recent", "moment"):
+            if getattr(self.mixture, name).shape != getattr(blank, name).shape:
+                raise ValueError("The mixture is that of other learners.")
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -140,7 +140,7 @@ class ScaledStream:
         self._before = online, n_before, self.learners, self.sizes
         try:
             leaf = online.extend(X, max_cells)
-            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), Y, weight)
+            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), X, Y, weight)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
@@ -148,11 +148,11 @@ class ScaledStream:
             self.rollback(n_before)
             raise
 
-    def _learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> None:
+    def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from rows whose cells are known, and from what was said of them."""
         learners, loss, n_before = self.learners, self.learners.rule.loss, self.n_rows - len(Y)
         variance = learners.mixture.shares
-        said = learners.learn(cells, Y, weight)
+        said = learners.learn(cells, Y, weight, X)
         variance, Y = variance @ said.variance, Y - learners.offset
         errors = np.zeros((len(Y), self._n_recent))
         if n_before > 0:
@@ -225,6 +225,7 @@ class ScaledStream:
             seed=self.online.seed,
             signal=signal,
             calibration=calibration,
+            trend=self.learners.trend,
         )
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
@@ -303,6 +304,9 @@ class ScaledStream:
         if n_levels > 1:
             n_cells = n_levels * self.online.n_cells[:n_levels].max(keepdims=True)
         self._check_committee(self.learners, n_cells)
+        linear = self.learners.linear
+        if linear is not None and linear.factor.size != self.scale.size:
+            raise ValueError("The linear learners have other columns.")
         if self.sizes is not None:
             self._check_committee(self.sizes, n_cells)
             found, blank = self.sizes, size_learners(self.learners)
@@ -354,4 +358,8 @@ def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
 
 def put_at(ring: FloatArray, begin: int, rows: FloatArray) -> None:
     """Write rows to an array whose place i holds row i modulo its length."""
-    ring[np.arange(begin, begin + len(rows)) % len(ring)] = rows
+    first = begin % len(ring)
+    if first + len(rows) <= len(ring):
+        ring[first : first + len(rows)] = rows
+    else:
+        ring[np.arange(begin, begin + len(rows)) % len(ring)] = rows

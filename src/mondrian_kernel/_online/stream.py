@@ -110,7 +110,10 @@ class Stream(ScaledStream):
         rungs = np.array(settings.FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
         ones = np.ones(n_columns)
-        learners = Committee.blank(rule, half_lives, rungs.size, np.sqrt(ones[:1] / n_trees))
+        # Means, and widths that are given, are models without a linear part.
+        few = auto and isinstance(rule, Filter) and n_columns <= settings.LINEAR_COLUMNS
+        size = rungs.size, np.sqrt(ones[:1] / n_trees), n_columns if few else 0
+        learners = Committee.blank(rule, half_lives, *size)
         given, measured = column_scale(scale, ones[None], None), is_measured(scale)
         stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
@@ -209,6 +212,8 @@ class Stream(ScaledStream):
         new, ones = copy.copy(self), np.ones(n_more)
         new.online = self.online.widened(n_more)
         new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        new.learners = self.learners.with_columns(n_more)
+        new.start = self.start and self.start.with_columns(n_more)
         if not isinstance(self.scale_rule, str):
             new.scale_rule = np.append(self.scale_rule, ones)
         if self.kept is not None:
@@ -352,6 +357,7 @@ class Stream(ScaledStream):
         equal.count[:] = self.n_start
         online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room)
         learners = start.at_rungs(np.zeros(rungs.size, np.intp))
+        learners.linear = start.linear and start.linear.centred(X)
         columns = self.level_weights, scale, relevance
         new = Stream(learners, online, *columns, self.changes_widths)
         for name in ("start", "n_start", "scale_rule", "learns_relevance", "kept"):
