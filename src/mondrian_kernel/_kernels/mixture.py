@@ -4,6 +4,7 @@ import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.learners import step
+from mondrian_kernel._kernels.tables import SQUARED
 from mondrian_kernel._settings import (
     LEAST_CURVATURE,
     LEAST_SHARE,
@@ -17,7 +18,6 @@ from mondrian_kernel._settings import (
 def judge(
     scores,
     base,
-    level,
     Y,
     sample_weight,
     loss,
@@ -38,22 +38,22 @@ def judge(
 
     ``scores`` (T, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
     ``mixed`` (n, K) receives f = base + Σ_j weights_j x_j, with T + H terms: x_j = scores_j - base
-    of the learners, J on trees and then linear ones, and last ``recent`` - ``level`` of H running
-    means of the targets, as they are before these rows. Changed in place: with h the curvature of
-    s ℓ, but at least a share of its bound s ``curvature``, ``gram`` (T + H, T + H) is the
-    discounted sum of h x xᵀ, and ``moment`` (T + H,) that of x (h (f - base) - s ℓ'), the targets
-    of a Newton step. ``error`` (J + 1,) are mean losses of the J learners and of the mixture over
-    all rows, of which ``n_seen``
-    came before these; later, over the last ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the
-    running means of the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares``
-    receive what :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
+    of the learners, J on trees and then linear ones, and last H running means of the targets, as
+    they are before these rows: ``recent``, less the base if the targets are scores, not classes.
+    Changed in place: with h the curvature of s ℓ, but at least a share of its bound s
+    ``curvature``, ``gram`` (T + H, T + H) is the discounted sum of h x xᵀ, and ``moment`` (T + H,)
+    that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean
+    losses of the J learners and of the mixture over all rows, of which ``n_seen`` came before
+    these; later, over the last ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the running means of
+    the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares`` receive what
+    :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
     """
     T, n, K = scores.shape
     J, H = shares.size, recent.shape[0]
     x, D = np.empty((T + H, K)), np.empty(K)
     for h in range(H):
         for k in range(K):
-            x[T + h, k] = recent[h, k] - level[k]
+            x[T + h, k] = recent[h, k] - (base[k] if loss == SQUARED else 0.0)
     for i in range(n):
         rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)
         for k in range(K):
@@ -81,6 +81,23 @@ def judge(
                     total += x[j, k] * x[other, k]
                 gram[j, other] = MIXTURE_KEEP * gram[j, other] + h * total
     solve(gram, moment, error[J], n_seen + n, n_batches, H, new_weights, shares)
+
+
+@kernel
+def relative_errors(Y, mixed, shares, variance, least, errors, log_size):
+    """Write errors in units of their expected size, and the logarithms of their absolute values.
+
+    The expected variance of row i is Σ_j ``shares``_j ``variance[j, i]``. Errors of less than
+    ``least`` count as that in ``log_size`` (n, K).
+    """
+    for i in range(Y.shape[0]):
+        total = 0.0
+        for j in range(shares.size):
+            total += shares[j] * variance[j, i]
+        unit = np.sqrt(total)
+        for k in range(Y.shape[1]):
+            errors[i, k] = (Y[i, k] - mixed[i, k]) / unit
+            log_size[i, k] = np.log(max(abs(errors[i, k]), least / unit, 1e-300))
 
 
 @kernel

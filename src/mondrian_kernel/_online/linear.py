@@ -78,7 +78,7 @@ class Linear:
         coef, P = self.coef.copy(), self.P.copy()
         rows = X, self.ends, self.factor, Y, weight
         _kernels().learn(*rows, code, keep, 0.5 / alpha, coef, P, scores)
-        return replace(self, coef=coef, P=P)
+        return Linear(self.ends, self.factor, coef, P)
 
     def add_scores(self, X: FloatArray, weights: FloatArray, scores: FloatArray) -> None:
         """Add Σ_s weights_s β_sᵀz of rows to scores (n, K)."""

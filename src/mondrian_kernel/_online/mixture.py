@@ -17,7 +17,7 @@ _ROWS = np.array(settings.MEAN_ROWS)
 
 
 @cache
-def _kernels() -> Any:
+def mixing() -> Any:
     """Return the compiled loops, which are imported when they are needed."""
     from mondrian_kernel._kernels import mixture
 
@@ -87,12 +87,10 @@ class Mixture:
         sums = self.gram.copy(), self.moment.copy(), self.error.copy(), self.recent.copy()
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
         mixed, n_outputs, n_batches = np.empty(Y.shape), Y.shape[1], self.n_batches + 1
-        # What recent means are relative to: targets are scores or classes.
-        level = base if loss == "squared" else np.zeros_like(base)
         kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
-        before = self.weights, _ROWS[: len(self.recent)], self.n_rows, n_batches
-        rows = scores, base, level, Y, weight
-        _kernels().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
+        before = self.weights, _ROWS, self.n_rows, n_batches
+        rows = scores, base, Y, weight
+        mixing().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
         return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
@@ -102,12 +100,12 @@ class Mixture:
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
         size = self.n_rows, self.n_batches
-        _kernels().solve(gram, moment, error[-1], *size, len(self.recent), weights, shares)
+        mixing().solve(gram, moment, error[-1], *size, len(self.recent), weights, shares)
         return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
     def intercept(self, b: FloatArray, loss: str) -> FloatArray:
         """Return the part of f that all rows share, (K,), given the intercepts b (T, K)."""
-        found: FloatArray = _kernels().intercept(b, self.recent, self.weights, loss == "squared")
+        found: FloatArray = mixing().intercept(b, self.recent, self.weights, loss == "squared")
         return found
 
     def with_class(self) -> Mixture:

@@ -14,6 +14,7 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.committee import Cells, Committee
 from mondrian_kernel._online.learners import Counts, Means
+from mondrian_kernel._online.mixture import mixing
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
@@ -151,22 +152,21 @@ class ScaledStream:
     def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from rows whose cells are known, and from what was said of them."""
         learners, loss, n_before = self.learners, self.learners.rule.loss, self.n_rows - len(Y)
-        variance = learners.mixture.shares
+        shares = learners.mixture.shares
         said = learners.learn(cells, Y, weight, X)
-        variance, Y = variance @ said.variance, Y - learners.offset
-        errors = np.zeros((len(Y), self._n_recent))
+        Y = Y - learners.offset
+        errors, log_size = np.zeros((len(Y), self._n_recent)), np.zeros(Y.shape)
         if n_before > 0:
             mixed = learners.judge(said, Y, weight)
             if loss == "squared":
-                errors = (Y - mixed) / np.sqrt(variance)[:, None]
+                # A small share of the usual error counts as no error.
+                least = settings.SPREAD_FLOOR * float(np.sqrt(self.error))
+                parts = shares, said.variance, least, errors, log_size
+                mixing().relative_errors(Y, mixed, *parts)
             elif loss == "log_loss":
                 errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
         put_at(self.recent, n_before, errors)
         if self.sizes is not None:
-            # A small share of the usual error, in units of its deviation.
-            least = settings.SPREAD_FLOOR * np.sqrt(self.error / variance)[:, None]
-            least = np.maximum(least, np.finfo(float).tiny)
-            log_size = np.log(np.maximum(np.abs(errors), least))
             weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
             said = self.sizes.learn(cells, log_size, weight)
             if n_before > 0:
