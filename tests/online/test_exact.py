@@ -218,17 +218,17 @@ def test_leading_equal_rows_do_not_hide_the_scale(n_equal, monkeypatch):
         stream = stream.learn(row[None], Y[:1], np.ones(1), None)
     for one in (whole, stream):
         assert_allclose(one.scale, 100 * X[:16].std(axis=0), rtol=1e-8)
-        assert one._kept is None
+        assert one.kept is None
         assert one.n_rows == n
 
 
 def test_warm_up_ends_and_then_rows_are_not_kept(monkeypatch):
     monkeypatch.setattr(settings, "WARM_UP", 64)
     stream = learn(begin(), 0, 60)
-    assert stream._kept.shape == (60, 3)
+    assert stream.kept.shape == (60, 3)
     stream = learn(stream, 60, 100)
     scale = stream.scale.copy()
-    assert stream._kept is None
+    assert stream.kept is None
     assert_array_equal(learn(stream, 100, 160).scale, scale)
 
 

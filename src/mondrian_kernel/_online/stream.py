@@ -14,7 +14,7 @@ from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._online.committee import Committee
-from mondrian_kernel._online.exact import last_build, stream_scale
+from mondrian_kernel._online.exact import last_build, stream_scale, with_more_columns
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.scaled_stream import (
     Rows,
@@ -209,13 +209,9 @@ class Stream(ScaledStream):
         No prediction changes. The scale of the new columns is 1, until that of all columns is
         measured again. The old stream must not be used any more.
         """
-        new, ones = copy.copy(self), np.ones(n_more)
-        new.online = self.online.widened(n_more)
-        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
+        new: Stream = with_more_columns(self, n_more)
         new.learners = self.learners.with_columns(n_more)
         new.start = self.start and self.start.with_columns(n_more)
-        if not isinstance(self.scale_rule, str):
-            new.scale_rule = np.append(self.scale_rule, ones)
         if self.kept is not None:
             X, Y, weight = self.kept
             new.kept = np.hstack([X, np.zeros((len(X), n_more))]), Y, weight
