@@ -138,9 +138,12 @@ def learn(X, y, classes, name, n_trees, seed, size):
     model = kind(n_estimators=n_trees, random_state=seed, n_jobs=1)
     told = {"classes": np.unique(y)} if classes else {}
     return prequential(
-        *batches(X, y, size), classes, name, model.predict,
+        *batches(X, y, size),
+        classes,
+        name,
+        model.predict,
         lambda x, t: model.partial_fit(x, t, **told),
-    )  # fmt: skip
+    )
 
 
 def run_ours(folder, name, n_rows, seed, n_trees):
@@ -192,10 +195,14 @@ def one_by_one(make, folder, name, n_rows, seed, kind):
     rows = [dict(enumerate(row)) for row in X.tolist()]  # as river wants them, not on its time
     targets = y.astype(int).tolist() if classes else y.tolist()
     return prequential(
-        rows, [[t] for t in targets], classes, name,
-        lambda x: model.predict_one(x) or 0.0, lambda x, t: model.learn_one(x, t[0]),
+        rows,
+        [[t] for t in targets],
+        classes,
+        name,
+        lambda x: model.predict_one(x) or 0.0,
+        lambda x, t: model.learn_one(x, t[0]),
         ahead=lambda some: [model.predict_one(x) or 0.0 for x in some],
-    )  # fmt: skip
+    )
 
 
 def long_stream(n_rows, batch=1000):
@@ -213,11 +220,15 @@ def long_stream(n_rows, batch=1000):
         model.partial_fit(X, y)
         spent += time.process_time() - start
         if (begin + batch) % (n_rows // 10) == 0:
-            steps.append({
-                "rows": begin + batch, "rows_a_second": n_rows / 10 / spent,
-                "grown_by_mb": resident_mb() - before, "cells": int(model.features_.n_cells_),
-                "rmse": float(np.sqrt(np.mean(squares))),
-            })  # fmt: skip
+            steps.append(
+                {
+                    "rows": begin + batch,
+                    "rows_a_second": n_rows / 10 / spent,
+                    "grown_by_mb": resident_mb() - before,
+                    "cells": int(model.features_.n_cells_),
+                    "rmse": float(np.sqrt(np.mean(squares))),
+                }
+            )
             spent, squares = 0.0, []
     return {"steps": steps}
 
@@ -268,16 +279,19 @@ def speed(cells):
                 found[(found["set"] == name) & (found["method"] == m)].mean(numeric_only=True)
                 for m in ("AMF", FEW, CLASS)
             )
-            rows.append({
-                "stream": name,
-                "AMF learns": 1e6 / amf["learn_us"], "AMF predicts": 1e6 / amf["predict_us"],
-                "batches, × learning": amf["learn_us"] / ours["batch_learn_us"],
-                "batches, × predicting": amf["predict_us"] / ours["batch_predict_us"],
-                "rows, × learning": amf["learn_us"] / ours["learn_us"],
-                "rows, × predicting": amf["predict_us"] / ours["predict_us"],
-                "river class, × learning": amf["learn_us"] / single["learn_us"],
-                "river class, × predicting": amf["predict_us"] / single["predict_us"],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "stream": name,
+                    "AMF learns": 1e6 / amf["learn_us"],
+                    "AMF predicts": 1e6 / amf["predict_us"],
+                    "batches, × learning": amf["learn_us"] / ours["batch_learn_us"],
+                    "batches, × predicting": amf["predict_us"] / ours["batch_predict_us"],
+                    "rows, × learning": amf["learn_us"] / ours["learn_us"],
+                    "rows, × predicting": amf["predict_us"] / ours["predict_us"],
+                    "river class, × learning": amf["learn_us"] / single["learn_us"],
+                    "river class, × predicting": amf["predict_us"] / single["predict_us"],
+                }
+            )
         except KeyError:
             continue
     rows = [row for row in rows if not any(v != v for v in row.values())]
@@ -287,8 +301,13 @@ def speed(cells):
 def along(cells):
     """Speed and memory along the long stream."""
     steps = cells.get(Key(LONG, 0, OURS), {}).get("steps", [])
-    names = {"rows": "rows", "rows_a_second": "rows a second", "grown_by_mb": "MB",
-             "cells": "cells", "rmse": "error"}  # fmt: skip
+    names = {
+        "rows": "rows",
+        "rows_a_second": "rows a second",
+        "grown_by_mb": "MB",
+        "cells": "cells",
+        "rmse": "error",
+    }
     return table([{title: step[name] for name, title in names.items()} for step in steps])
 
 

@@ -10,6 +10,7 @@ pd = pytest.importorskip("pandas")
 from river import checks, compose, datasets, drift, evaluate, metrics, preprocessing  # noqa: E402
 
 import mondrian_kernel as mk  # noqa: E402
+from mondrian_kernel import _settings as settings  # noqa: E402
 from mondrian_kernel.river import (  # noqa: E402
     MondrianAnomaly,
     MondrianFeatures,
@@ -91,7 +92,8 @@ def test_unknown_columns_do_not_predict():
     assert model.predict_one({"a": 1.0, "new": 5.0}) == model.predict_one({"a": 1.0})
 
 
-def test_a_further_class_leaves_the_odds_of_the_others():
+def test_a_further_class_leaves_the_odds_of_the_others(monkeypatch):
+    monkeypatch.setattr(settings, "LINEAR_COLUMNS", 0)  # lines go on far from all rows
     _, rows, _ = stream(late=0)
     model = MondrianKernelClassifier(n_estimators=5, seed=0)
     model.learn_one(rows[0], "left")

@@ -36,24 +36,23 @@ __all__ = [
 ]
 
 
-class _GrowingTrees(NamedColumns):
+class _RiverModel(NamedColumns):
+    """What all classes share: parameters, and a model of ours with the same ones."""
+
+    _kind: ClassVar[Any]
+
+    def _begin(self, seed: int | None, **params: Any) -> None:
+        """Keep the parameters, and make the model."""
+        super().__init__()
+        for name, value in params.items():
+            setattr(self, name, value)
+        self.seed, self._model = seed, self._kind(**params, random_state=seed)
+
+
+class _GrowingTrees(_RiverModel):
     """What transformer and detector share."""
 
-    def __init__(
-        self,
-        lifetime: Any = 1.0,
-        n_estimators: int = settings.STREAM_TREES,
-        max_cells: int | None = None,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.lifetime = lifetime
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.seed = seed
-        self._model = features.MondrianFeatures(
-            lifetime, n_estimators, max_cells=max_cells, random_state=seed
-        )
+    _kind = features.MondrianFeatures
 
     def _extend(self, row: FloatArray) -> None:
         if self._is_empty:
@@ -88,6 +87,15 @@ class MondrianFeatures(_GrowingTrees, base.MiniBatchTransformer):
     >>> evaluate.progressive_val_score(datasets.Phishing().take(300), model, accuracy).get() > 0.7
     True
     """
+
+    def __init__(
+        self,
+        lifetime: float = 1.0,
+        n_estimators: int = settings.STREAM_TREES,
+        max_cells: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._begin(seed, lifetime=lifetime, n_estimators=n_estimators, max_cells=max_cells)
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
@@ -153,13 +161,12 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         max_cells: int | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(1.0 if lifetime is None else lifetime, n_estimators, max_cells, seed)
-        self.lifetime = lifetime
+        self._begin(seed, lifetime=lifetime, n_estimators=n_estimators, max_cells=max_cells)
 
     def learn_one(self, x: Row) -> None:
         """Extend the trees by a row."""
         row = self._row_to_learn(x)
-        if self._is_empty and self.lifetime is None:
+        if self._is_empty and self._model.lifetime is None:
             self._model.set_params(lifetime=settings.ANOMALY_LIFETIME / row.shape[1])
         self._extend(row)
 
@@ -170,10 +177,8 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         return -float(self._model._log_shares(self._row(x))[0])
 
 
-class _Predictor(NamedColumns):
-    """What regressor and classifier share: their parameters."""
-
-    _kind: ClassVar[Any]
+class _Predictor(_RiverModel):
+    """What regressor and classifier share."""
 
     def __init__(
         self,
@@ -184,21 +189,8 @@ class _Predictor(NamedColumns):
         forgetting: float | str | None = "auto",
         seed: int | None = None,
     ) -> None:
-        super().__init__()
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.max_cells = max_cells
-        self.forgetting = forgetting
-        self.seed = seed
-        self._model = self._kind(
-            lifetime,
-            alpha,
-            n_estimators,
-            max_cells=max_cells,
-            forgetting=forgetting,
-            random_state=seed,
-        )
+        size = {"n_estimators": n_estimators, "max_cells": max_cells}
+        self._begin(seed, lifetime=lifetime, alpha=alpha, forgetting=forgetting, **size)
         self._classes: dict[Hashable, int] = {}  # of a classifier, in order of appearance
 
     def learn_one(self, x: Row, y: Any) -> None:

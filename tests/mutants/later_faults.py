@@ -74,12 +74,12 @@ LATER_FAULTS = {
     # --- streams ---------------------------------------------------------------------------------
     "stream: the intercept forgets nothing": Fault(
         "_kernels/learners.py",
-        "v_b[0] = min(v_b[0] / keep[j], FLAT_VARIANCE)",
-        "v_b[0] = min(v_b[0], FLAT_VARIANCE)",
+        "state[KNOWN] = min(state[KNOWN] / keep, FLAT_VARIANCE)",
+        "state[KNOWN] = min(state[KNOWN], FLAT_VARIANCE)",
         "tests/online/test_filter.py",
     ),
     "stream: the running error forgets one row too late": Fault(
-        "_kernels/learners.py",
+        "_kernels/mixture.py",
         "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)",
         "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW + 1)",
         "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",

@@ -179,15 +179,15 @@ def test_a_level_stream_in_one_pass_continues_too():
     new = RNG.uniform(-0.2, 1.2, size=(20, 3))
     assert_allclose(stream.fitted().scores(new, None), model.scores(new, None), atol=1e-12)
     Phi = stream.fitted().features(new, None)
-    variance = stream.scores_and_variance(new, None).variance
+    variance = stream.scores_and_variance(new, None)[1]
     assert_allclose(np.diagonal(stream.covariance(Phi)) + 0.1, variance)
-    before = stream.scores_and_variance(X[100:], None).variance
+    before = stream.scores_and_variance(X[100:], None)[1]
     for at in range(100, 160, 7):
         stream = stream.learn(X[at : at + 7], Y[at : at + 7], WEIGHT[at : at + 7], None)
     after = stream.fitted()
     after.check()
     assert after.levels.n_levels == 3
-    assert (stream.scores_and_variance(X[100:], None).variance < before).all()
+    assert (stream.scores_and_variance(X[100:], None)[1] < before).all()
     old = np.abs(model.scores(X[100:], None) - Y[100:]).mean()
     assert np.abs(after.scores(X[100:], None) - Y[100:]).mean() < 0.9 * old
     errors, weight = stream._errors()
@@ -218,17 +218,17 @@ def test_leading_equal_rows_do_not_hide_the_scale(n_equal, monkeypatch):
         stream = stream.learn(row[None], Y[:1], np.ones(1), None)
     for one in (whole, stream):
         assert_allclose(one.scale, 100 * X[:16].std(axis=0), rtol=1e-8)
-        assert one._kept is None
+        assert one.kept is None
         assert one.n_rows == n
 
 
 def test_warm_up_ends_and_then_rows_are_not_kept(monkeypatch):
     monkeypatch.setattr(settings, "WARM_UP", 64)
     stream = learn(begin(), 0, 60)
-    assert stream._kept.shape == (60, 3)
+    assert stream.kept.shape == (60, 3)
     stream = learn(stream, 60, 100)
     scale = stream.scale.copy()
-    assert stream._kept is None
+    assert stream.kept is None
     assert_array_equal(learn(stream, 100, 160).scale, scale)
 
 

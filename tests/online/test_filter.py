@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels.tables import GROWTH, KNOWN, N_ROWS
 from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._online import committee
 from mondrian_kernel._online.committee import Cells, Committee
 from mondrian_kernel._online.learners import Filter, Means, as_table, by_level, rows_per_cell
 from mondrian_kernel._online.stream import Stream
@@ -36,7 +39,10 @@ def one(rule, half_life=np.inf, value=(0.5**0.5,)):
     return Committee.blank(rule, [half_life], 1, np.array(value))
 
 
-def learn(learner, cells, n_cells, Y, s, origin=()):
+UNCUT = np.empty((3, 0), np.int32)
+
+
+def learn(learner, cells, n_cells, Y, s, origin=UNCUT):
     """Train one learner on rows whose nodes are their cells; return what it said."""
     column = np.arange(n_cells, dtype=np.int32)[None]
     return learner.learn(Cells(cells, column, np.array([n_cells]), origin), Y, s)
@@ -52,11 +58,11 @@ def learn_row_by_row(learner, cells, n_cells, Y, s):
 
 
 def variances(learner, n):
-    return np.minimum(learner.tables["P"][:n] * learner.small["growth"][0], 1.0)
+    return np.minimum(learner.table[:n, -1] * learner.state[0, GROWTH], 1.0)
 
 
 def intercept(learner):
-    return (learner.offset + learner.rule.intercepts(learner.small))[0]
+    return (learner.offset + learner.intercepts)[0]
 
 
 def literal(cells, Y, s, loss, alpha, values=None, keep=1.0):
@@ -99,11 +105,11 @@ def literal(cells, Y, s, loss, alpha, values=None, keep=1.0):
 def test_is_the_formula(name, alpha, half_life):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     learner = one(Filter(Y.shape[1], loss, alpha), half_life)
-    learner.small["b_variance"][:] = 1.0
+    learner.state[:, KNOWN] = 1.0
     scores, variance = learn_row_by_row(learner, CELLS, 9, Y, WEIGHT)
     expected = literal(CELLS, Y, WEIGHT, loss, alpha, keep=0.5 ** (1 / half_life))
     tol = 1e-3 if name == "hinge" else 1e-7
-    W = learner.tables["W"][:9]
+    W = learner.table[:9, :-1]
     found = W, intercept(learner), variances(learner, 9), scores, variance
     for got, wanted in zip(found, expected, strict=True):
         assert_allclose(got, wanted, atol=tol)
@@ -120,9 +126,40 @@ def test_other_units_change_nothing(kind, monkeypatch):
     expected = learn_row_by_row(plain, CELLS, 9, Y, WEIGHT)
     monkeypatch.setattr(settings, "LARGEST_GROWTH", 10.0)
     found = learn_row_by_row(often, CELLS, 9, Y, WEIGHT)
-    assert plain.small["growth"] > 500 > 13 > often.small["growth"]
+    assert plain.state[0, GROWTH] > 500 > 13 > often.state[0, GROWTH]
     for got, wanted in zip(found, expected, strict=True):
-        assert_allclose(got, wanted, rtol=1e-9)
+        assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("kind", ["filter", "means"])
+def test_an_interrupt_while_units_change_leaves_every_prediction_as_it_was(kind, monkeypatch):
+    rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
+    Y, learner, plain = TARGETS["squared"], one(rule, 3.0), one(rule, 3.0)
+    for some in (learner, plain):
+        learn(some, CELLS[:10], 9, Y[:10], WEIGHT[:10])
+        some.commit()
+    monkeypatch.setattr(settings, "LARGEST_GROWTH", 2.0)
+    growth = learner.state[0, GROWTH]
+    kernels = committee._kernels()
+    for name in ("change_units", "keep", "learn"):  # in this order; each returns, then Ctrl-C comes
+
+        def interrupted(*args, name=name):
+            getattr(kernels, name)(*args)
+            raise KeyboardInterrupt
+
+        parts = {n: getattr(kernels, n) for n in ("change_units", "keep", "learn", "give_back")}
+        fake = SimpleNamespace(**parts | {name: interrupted})
+        monkeypatch.setattr(committee, "_kernels", lambda fake=fake: fake)
+        with pytest.raises(KeyboardInterrupt):
+            learn(learner, CELLS[10:20], 9, Y[10:20], WEIGHT[10:20])
+        monkeypatch.setattr(committee, "_kernels", lambda: kernels)
+        learner.rollback()
+        assert learner.state[0, GROWTH] < 2.0 < growth
+        assert_array_equal(learner.cell_weights(np.array([9])), plain.cell_weights(np.array([9])))
+        assert_array_equal(learner.intercept, plain.intercept)
+    for some in (learner, plain):
+        learn(some, CELLS[10:], 9, Y[10:], WEIGHT[10:])
+    assert_array_equal(learner.cell_weights(np.array([9])), plain.cell_weights(np.array([9])))
 
 
 def test_means_forget_as_if_rows_had_less_weight():
@@ -139,16 +176,14 @@ def test_is_exact_ridge_where_weights_do_not_interact():
     cells = CELLS[:, :1]
     y = TARGETS["squared"]
     learner = one(Filter(2, "squared", 0.3), value=[1.0])
-    learner.small["b_variance"][:] = (
-        1e-30  # the intercept stays what it was set to, the first target
-    )
+    learner.state[:, KNOWN] = 1e-30  # the intercept stays at the first target
     learn(learner, cells, 4, y, WEIGHT)
     Phi = np.eye(4)[cells[:, 0]]
     A = Phi.T @ (WEIGHT[:, None] * Phi) + 0.3 * np.eye(4)
     assert_allclose(
-        learner.tables["W"][:4], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * (y - y[0])))
+        learner.table[:4, :-1], np.linalg.solve(A, Phi.T @ (WEIGHT[:, None] * (y - y[0])))
     )
-    assert_allclose(learner.tables["P"][:4], 0.3 * np.diagonal(np.linalg.inv(A)))
+    assert_allclose(learner.table[:4, -1], 0.3 * np.diagonal(np.linalg.inv(A)))
     judged = learn(learner, cells[:1], 4, y[:1], np.ones(1))
     assert_allclose(judged.variance, 0.3 + 0.3 * np.linalg.inv(A)[cells[0], cells[0]][None])
 
@@ -173,9 +208,8 @@ def test_does_not_depend_on_batches(name):
 def state(learners, j=0):
     """The numbers of a learner, without the room for more."""
     n, begin = learners.n_table[j], learners.begin[j]
-    arrays = {name: table[begin : begin + n].copy() for name, table in learners.tables.items()}
-    small = {name: values[j].copy() for name, values in learners.small.items()}
-    return arrays | small | {"n_table": n}
+    table, state = learners.table[begin : begin + n].copy(), learners.state[j].copy()
+    return {"table": table, "state": state, "n_table": n}
 
 
 def assert_same(a, b, j=0, i=0):
@@ -187,20 +221,18 @@ def assert_same(a, b, j=0, i=0):
 
 def assert_fresh(learners):
     """Room for further cells holds what cells without rows have."""
-    for name, fresh in learners.rule.tables(1).items():
-        for j, n in enumerate(learners.n_table):
-            room = learners.tables[name][learners.begin[j] + n : learners.begin[j + 1]]
-            assert (room == fresh).all()
+    for j, n in enumerate(learners.n_table):
+        room = learners.table[learners.begin[j] + n : learners.begin[j + 1]]
+        assert (room == learners.rule.fresh).all()
 
 
-# With one tree of the two a batch has fewer insertions than there are cells: another way to keep.
 @pytest.mark.parametrize(("n", "n_trees"), [(20, 2), (5, 1)])
 def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells(n, n_trees):
     Y, cells = TARGETS["squared"], CELLS[:, :n_trees]
     learner = one(Filter(2, "squared", 0.1), value=[n_trees**-0.5])
     learn(learner, cells[:10] % 6, 6, Y[:10], np.ones(10))
     before = state(learner)
-    origin = (np.array([2, 6], np.int32),)
+    origin = np.array([[2, 6, -1]], np.int32)
     learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     after = state(learner)
     assert after["n_table"] == 9
@@ -221,22 +253,22 @@ def test_all_rungs_learn_as_each_alone(kind):
     column = np.arange(9, dtype=np.int32) // np.array([[4], [2], [1]], np.int32)
     n_cells = column.max(axis=1) + 1
     learners = Committee.blank(rule, rates, 3, value)
-    learners.learn(Cells(CELLS[:20], column, n_cells), Y[:20], WEIGHT[:20])
+    learners.learn(Cells(CELLS[:20], column, n_cells, UNCUT), Y[:20], WEIGHT[:20])
     before = [state(learners, j) for j in range(6)]
     learners.commit()
-    last = Cells(CELLS[20:], column, n_cells), Y[20:], WEIGHT[20:]
+    last = Cells(CELLS[20:], column, n_cells, UNCUT), Y[20:], WEIGHT[20:]
     judged = learners.learn(*last)
     for j in range(6):
         alone, r = one(rule, rates[j % 2]), j // 2
         for part in (slice(20), slice(20, None)):
-            cells = Cells(CELLS[part], column[[r]], n_cells[r:])
+            cells = Cells(CELLS[part], column[[r]], n_cells[r:], UNCUT)
             said = alone.learn(cells, Y[part], WEIGHT[part])
         assert_array_equal(judged.scores[j], said.scores[0])
         assert_same(learners, alone, j)
     copies = learners.at_rungs(np.array([0, 2, 2]))
     for j, i in enumerate([0, 1, 4, 5, 4, 5]):
         assert_same(copies, learners, j, i)
-    copies.learn(Cells(CELLS, column, n_cells), Y, WEIGHT)
+    copies.learn(Cells(CELLS, column, n_cells, UNCUT), Y, WEIGHT)
     learners.rollback()
     for j, old in enumerate(before):
         assert_same(learners, old, j)
@@ -245,12 +277,12 @@ def test_all_rungs_learn_as_each_alone(kind):
 def test_cut_cells_hand_on_their_numbers():
     learner = one(Filter(2, "squared", 0.1))
     learn(learner, CELLS, 9, TARGETS["squared"], np.ones(30))
-    W, P = state(learner)["W"], state(learner)["P"]
+    table = state(learner)["table"]
     # Cell 9 is a part of 2, cell 10 of that part; cell 11 is new. No rows: nothing else changes.
-    origin = (np.array([2, 9], np.int32),)
+    origin = np.array([[2, 9, -1]], np.int32)
     learn(learner, np.empty((0, 2), np.int32), 12, np.empty((0, 2)), np.empty(0), origin)
-    assert_array_equal(state(learner)["W"], np.vstack([W, W[[2, 2]], np.zeros((1, 2))]))
-    assert_array_equal(state(learner)["P"], np.concatenate([P, P[[2, 2]], [1.0]]))
+    fresh = learner.rule.fresh
+    assert_array_equal(state(learner)["table"], np.vstack([table, table[[2, 2]], fresh]))
 
 
 # --- several levels ------------------------------------------------------------------------------
@@ -265,16 +297,16 @@ VALUE = np.sqrt(np.array([0.2, 0.3, 0.5]) / 2)
 def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     loss, Y = "log_loss" if name == "softmax" else name, TARGETS[name]
     learner = one(Filter(Y.shape[1], loss, 0.1), value=VALUE)
-    learner.small["b_variance"][:] = 1.0
+    learner.state[:, KNOWN] = 1.0
     for i in range(0, 30, 5):
         part = slice(i, i + 5)
-        learner.learn(Cells(CELLS[part], COLUMN, N_CELLS), Y[part], WEIGHT[part])
+        learner.learn(Cells(CELLS[part], COLUMN, N_CELLS, UNCUT), Y[part], WEIGHT[part])
     begin = np.cumsum([0, *N_CELLS[:-1]])
     cells = (COLUMN[:, CELLS] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
     W, b, P, _, _ = literal(cells, Y, WEIGHT, loss, 0.1, np.repeat(VALUE, 2))
     tol = 1e-3 if name == "hinge" else 1e-7
     assert_allclose(learner.cell_weights(N_CELLS), W, atol=tol)
-    assert_allclose(by_level(learner.tables["P"], N_CELLS), P, atol=tol)
+    assert_allclose(by_level(learner.table[:, -1], N_CELLS), P, atol=tol)
     assert_allclose(intercept(learner), b, atol=tol)
 
 
@@ -283,10 +315,10 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
 def test_levels_are_rolled_back(kind, n):
     rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
     Y, learner = TARGETS["squared"], one(rule, value=VALUE)
-    learner.learn(Cells(CELLS[:5] % 6, COLUMN, np.array([2, 3, 6])), Y[:5], WEIGHT[:5])
+    learner.learn(Cells(CELLS[:5] % 6, COLUMN, np.array([2, 3, 6]), UNCUT), Y[:5], WEIGHT[:5])
     before = state(learner)
     learner.commit()
-    learner.learn(Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS), Y[5 : 5 + n], WEIGHT[:n])
+    learner.learn(Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS, UNCUT), Y[5 : 5 + n], WEIGHT[:n])
     learner.rollback()
     assert learner.n_table == 18
     assert_same(learner, before)
@@ -295,7 +327,7 @@ def test_levels_are_rolled_back(kind, n):
 
 def test_tables_in_order_of_levels():
     values = RNG.normal(size=(N_CELLS.sum(), 2))
-    table = as_table(values, N_CELLS, -1.0)
+    table = as_table(values, N_CELLS, np.full(2, -1.0))
     assert table.shape == (27, 2)
     assert_array_equal(table[5 * 3 + 2], values[N_CELLS[:2].sum() + 5])
     assert_array_equal(by_level(table, N_CELLS), values)
@@ -337,12 +369,12 @@ def test_filter_continues_a_fit(loss):
     assert_array_equal(learner.cell_weights(n_cells), model.cell_weights)
     assert_array_equal(intercept(learner), model.intercept)
     if loss == "squared":
-        P = by_level(learner.tables["P"], n_cells)
+        P = by_level(learner.table[:, -1], n_cells)
         assert_allclose(P, 0.1 / (counts * np.repeat(value**2, n_cells) + 0.1))
         # Errors of the variance of the fit, until rows have their own.
         assert_allclose((Stream.after(model, rule, [np.inf]).recent ** 2).mean(), 2.0, rtol=0.01)
-        assert_allclose(learner.small["b_variance"], 1 / (2 * 40))
-        assert learner.small["n_rows"] == 40
+        assert_allclose(learner.state[:, KNOWN], 1 / (2 * 40))
+        assert learner.state[0, N_ROWS] == 40
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -351,8 +383,8 @@ def test_means_continue_a_fit(centre):
     leaf, Y, n_cells = CELLS, TARGETS["squared"], N_CELLS
     rule = Means(2, 0.5, centre)
     whole, half = one(rule, value=VALUE), one(rule, value=VALUE)
-    whole.learn(Cells(leaf, COLUMN, n_cells), Y, WEIGHT)
-    half.learn(Cells(leaf[:15], COLUMN, n_cells), Y[:15], WEIGHT[:15])
+    whole.learn(Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
+    half.learn(Cells(leaf[:15], COLUMN, n_cells, UNCUT), Y[:15], WEIGHT[:15])
     # Features of all rows, level after level.
     begin = np.cumsum([0, *n_cells[:-1]])
     cells = (COLUMN[:, leaf] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
@@ -363,10 +395,10 @@ def test_means_continue_a_fit(centre):
     per_tree = np.array([[1, 2], [2, 3], [4, 5]])
     levels = Levels(np.arange(3.0), VALUE**2 * 2, COLUMN, per_tree)
     sums = (Phi.toarray() > 0).T @ (WEIGHT[:, None] * np.hstack([Y, np.ones((30, 2))]))
-    assert_allclose(by_level(whole.tables["sums"], n_cells), sums)
+    assert_allclose(by_level(whole.table, n_cells), sums)
     W, b = whole.cell_weights(n_cells), intercept(whole)
     assert_allclose(b, WEIGHT @ Y / WEIGHT.sum() if centre else 0.0)
-    said = copy.deepcopy(whole).learn(Cells(leaf, COLUMN, n_cells), Y, WEIGHT)
+    said = copy.deepcopy(whole).learn(Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
     assert_allclose(said.scores[0], b + Phi @ W)
     model = replace(
         fitted(),
@@ -374,9 +406,9 @@ def test_means_continue_a_fit(centre):
         alpha=0.5,
         cell_weights=half.cell_weights(n_cells),
         intercept=intercept(half),
-        sums=by_level(half.tables["sums"], n_cells),
+        sums=by_level(half.table, n_cells),
     )
     after = Committee.after(rule, [np.inf], model)
-    after.learn(Cells(leaf[15:], COLUMN, n_cells), Y[15:], WEIGHT[15:])
+    after.learn(Cells(leaf[15:], COLUMN, n_cells, UNCUT), Y[15:], WEIGHT[15:])
     assert_allclose(after.cell_weights(n_cells), W, atol=1e-15)
     assert_allclose(intercept(after), b)

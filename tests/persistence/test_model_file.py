@@ -195,7 +195,7 @@ def test_a_long_stream_is_saved(tmp_path):
     model = MondrianKernelRegressor(n_estimators=5, random_state=0)
     for begin in range(0, 5000, 500):
         model.partial_fit(rows[begin : begin + 500], y[begin : begin + 500])
-    assert model._stream.kept is None
+    assert model._stream._is_settled
     save(model, tmp_path / "m")
     loaded = load(tmp_path / "m")
     assert_same(regressor_outputs_of(loaded, rows[:50]), regressor_outputs_of(model, rows[:50]))

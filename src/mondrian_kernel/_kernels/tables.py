@@ -41,6 +41,17 @@ class NodeTable(NamedTuple):
 STEP = np.dtype([("loc", "f8"), ("left", "i4"), ("right", "i4"), ("dim", "i4")], align=True)
 
 
+# What learners of a stream do with a row: filters of a loss, and means, shrunk to 0 or to the mean.
+SQUARED, LOGISTIC, SOFTMAX, HINGE, MEANS, CENTRED_MEANS = range(6)
+# The numbers of a learner in ``state``: the weight of the last row in units of the first one's, in
+# which the table is; the variance of the intercept, or, of means, the weight of all rows; and the
+# number of rows. From ``FIRST`` on there are K offsets, which are subtracted from all targets, and
+# K intercepts. The numbers of a cell in ``table`` are, of filters, K weights and the share of their
+# prior variance that the rows have left; of means, Σ s p y (K), Σ s p and Σ s p² over its rows,
+# with p the probability that a row lies in it.
+GROWTH, KNOWN, N_ROWS, FIRST = range(4)
+
+
 class Clocks(NamedTuple):
     """Leaves whose clocks still run, one entry a leaf.
 
@@ -174,9 +185,9 @@ class Refinement(NamedTuple):
 
     ``tally`` and ``n_cells`` are those of the table before. ``progress`` int64 (2,): how many of
     the n·M insertions were seen, and how many old leaves have changed. ``origin`` int32
-    (R, capacity): the k-th new cell of a rung was part of the cell ``origin[rung, k]``.
-    ``n_origin`` int64 (R,) counts them. ``cut_node`` int32 (n·M,) and ``cut_stop`` (n·M,) are the
-    old leaves that have changed and the times to which their clocks had run.
+    (R, capacity): the k-th new cell of a rung was part of the cell ``origin[rung, k]``; -1 behind
+    the last. ``n_origin`` int64 (R,) counts them. ``cut_node`` int32 (n·M,) and ``cut_stop`` (n·M,)
+    are the old leaves that have changed and the times to which their clocks had run.
     """
 
     tally: NDArray[np.int64]
@@ -195,7 +206,7 @@ class Refinement(NamedTuple):
             table.tally.copy(),
             table.n_cells.copy(),
             np.zeros(2, np.int64),
-            np.empty((n_rungs, n + SPARE_NODES), np.int32),
+            np.full((n_rungs, n + SPARE_NODES), -1, np.int32),
             np.zeros(n_rungs, np.int64),
             np.empty(n, np.int32),
             np.empty(n),

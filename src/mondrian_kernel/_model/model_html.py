@@ -31,7 +31,8 @@ def model_html(
         "trees": f"{levels.n_trees}, with {levels.n_features} cells",
     }
     if model.trend is not None:
-        rows["trend"] = f"on {model.trend.landmarks.shape[0]} landmarks"
+        n = model.trend.landmarks.shape[0]
+        rows["trend"] = f"on {n} landmarks" if n else "linear"
     if notes is None:
         return page(name, rows, "")
     rows |= {f"{what}, rows held out": f"{value:.4g}" for what, value in notes.measures.items()}

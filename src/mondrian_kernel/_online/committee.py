@@ -4,43 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._online.learners import Counts, Filter, Means, Small, Tables, compiled
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._online.learners import Counts, Filter, Means, blank_state
+from mondrian_kernel._online.linear import Linear
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
-_NO_CELLS = np.empty(0, np.int32)
 _NO_ROWS = np.empty(0)
+
+
+@cache
+def _kernels() -> Any:
+    """Return the compiled loops, which are imported when they are needed."""
+    from mondrian_kernel._kernels import learners
+
+    return learners
 
 
 class Cells(NamedTuple):
     """Cells of rows that the trees have taken in.
 
     ``leaf`` (n, M): node of each row's cell. ``column`` (at least R·L, n_nodes): cell of each node
-    at each rung, at each level; ``n_cells``: their numbers. ``origin``, one for each rung or none:
-    cells that have been cut; the k-th new cell is a part of ``origin[r][k]`` and starts with its
-    numbers, so that no score changes.
+    at each rung, at each level; ``n_cells``: their numbers. ``origin`` (at least R, any): cells
+    that have been cut; the k-th new cell is a part of ``origin[r, k]``, up to the first -1, and
+    starts with its numbers, so that no score changes.
     """
 
     leaf: IntArray
     column: IntArray
     n_cells: Counts
-    origin: tuple[IntArray, ...] = ()
+    origin: IntArray
 
 
 class Said(NamedTuple):
     """What learners say of rows before they learn any of them.
 
-    ``scores`` (J, n, K), less the offset; ``variance`` (J, n) of an error in units of that of the
-    signal; ``base`` (K,): the first learner's intercept.
+    ``scores`` (J, n, K), less the offset, and those of linear learners behind them; ``variance``
+    (J, n) of an error in units of that of the signal; ``base`` (K,): the first one's intercept.
     """
 
     scores: FloatArray
@@ -53,8 +63,9 @@ class _Saved(NamedTuple):
 
     cells: Cells
     n_table: Counts
-    tables: tuple[FloatArray, ...]
-    small: Small
+    kept: FloatArray
+    state: FloatArray
+    linear: Linear | None
     mixture: Mixture
 
 
@@ -65,7 +76,7 @@ class Committee:
     Attributes
     ----------
     rule : Filter or Means
-        What a learner does with a row, and the meaning of ``tables`` and ``small``.
+        What a learner does with a row, and the meaning of ``table`` and ``state``.
     half_lives : ndarray of shape (S,)
         Rows after which a row counts half; infinite if none is forgotten.
     value : ndarray of shape (L,)
@@ -74,8 +85,12 @@ class Committee:
         First table row of each learner. There is room for more cells than there are.
     n_table : ndarray of shape (J,), int64
         Number of table rows in use.
+    table, state : ndarrays of shapes (begin[J], any) and (J, any)
+        Numbers of all cells of each learner, and of the learners.
     mixture : Mixture
         How the learners predict together.
+    linear : Linear or None
+        Linear learners of the same rates beside them.
 
     Examples
     --------
@@ -84,9 +99,9 @@ class Committee:
     >>> from mondrian_kernel._online.learners import Means
     >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
     >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
+    >>> cells = Cells(leaf, column, np.array([2, 3]), np.empty((2, 0), np.int32))
     >>> learners = Committee.blank(Means(1, 0.0, True), [np.inf], 2, np.array([0.5**0.5]))
-    >>> cells, y = Cells(leaf, column, np.array([2, 3])), np.array([[1.0], [2.0]])
-    >>> learners.learn(cells, y, np.ones(2)).scores[:, :, 0]
+    >>> learners.learn(cells, np.array([[1.0], [2.0]]), np.ones(2)).scores[:, :, 0]
     array([[1., 1.],
            [1., 1.]])
     >>> learners.n_table
@@ -101,9 +116,10 @@ class Committee:
     value: FloatArray
     begin: Counts
     n_table: Counts
-    tables: Tables
-    small: Small
+    table: FloatArray
+    state: FloatArray
     mixture: Mixture
+    linear: Linear | None = None
 
     _saved = None  # what a rollback goes back to
 
@@ -114,13 +130,20 @@ class Committee:
         half_lives: Sequence[float] | FloatArray,
         n_rungs: int,
         value: FloatArray,
+        linear_columns: int = 0,
     ) -> Committee:
-        """Return learners without rows; they follow recent means if some forget faster."""
+        """Return learners without rows; they follow recent means if some forget faster.
+
+        There are linear ones beside them if these have columns.
+        """
         S, J = len(half_lives), len(half_lives) * n_rungs
         place = np.zeros(J + 1, np.int64), np.zeros(J, np.int64)
-        mixture = Mixture.equal(J, rule.n_outputs, follows=S > 1)
+        numbers = np.tile(rule.fresh, (0, 1)), np.tile(blank_state(rule), (J, 1))
+        K, n_linear = rule.n_outputs, S if linear_columns else 0
+        linear = Linear.blank(linear_columns, S, K, rule.alpha) if n_linear else None
+        mixture = Mixture.equal(J, K, n_linear=n_linear, follows=S > 1)
         rates = np.array(half_lives, dtype=np.float64)
-        return cls(rule, rates, value, *place, rule.tables(0), rule.small(J), mixture)
+        return cls(rule, rates, value, *place, *numbers, mixture, linear)
 
     @classmethod
     def after(
@@ -128,11 +151,9 @@ class Committee:
     ) -> Committee:
         """Return learners that continue a fit, at all its levels."""
         new = cls.blank(rule, half_lives, 1, model.levels.values)
-        (tables, small), S = rule.after(model), len(half_lives)
-        n = len(next(iter(tables.values())))
-        new.begin, new.n_table = n * np.arange(S + 1), np.full(S, n)
-        new.tables = {name: np.concatenate([table] * S) for name, table in tables.items()}
-        new.small = {name: np.repeat(values, S, axis=0) for name, values in small.items()}
+        (table, state), S = rule.after(model), len(half_lives)
+        new.begin, new.n_table = len(table) * np.arange(S + 1), np.full(S, len(table))
+        new.table, new.state = np.tile(table, (S, 1)), np.tile(state, (S, 1))
         return new
 
     @property
@@ -154,35 +175,41 @@ class Committee:
     def _keep(self) -> FloatArray:
         return np.array([0.5 ** (1.0 / rows) for rows in self.half_lives.tolist()] * self.n_rungs)
 
-    def learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> Said:
-        """Learn from each row once, in order; targets (n, K), positive weights (n,)."""
-        base = self.rule.intercepts(self.small)[0].copy()
+    @cached_property
+    def _fastest(self) -> int:
+        """Place in the state of the growth that is the largest, at the shortest half-life."""
+        return int(self.half_lives.argmin() * self.state.shape[1] + GROWTH)
+
+    def learn(
+        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_ROWS
+    ) -> Said:
+        """Learn from each row once, in order; targets (n, K), positive weights (n,).
+
+        Linear learners need the scaled rows ``X`` (n, D).
+        """
         leaf, column, n_cells, origin = cells
-        J, n_levels = self.n_table.size, self.value.size
-        n_table = n_cells[self.rung]
-        if n_levels > 1:
-            n_table = np.full(J, n_levels * n_cells[:n_levels].max())
+        J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
+        n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
         room = self.begin[1:] - self.begin[:-1]
-        if (n_table > room).any():  # tables grow by doubling
+        if (n_table > room).any():  # the table grows by doubling
             room = np.where(n_table > room, np.maximum(n_table, 2 * room), room)
-            self.begin, self.tables = self._laid_out(np.arange(J), room)
-        # The weights of rows grow fastest at the shortest half-life.
-        if self.small["growth"].item(int(self.half_lives.argmin())) > settings.LARGEST_GROWTH:
-            self.rule.rescale(self.tables, self.small, room)
-        flat, n_before = tuple(map(_flat, self.tables.values())), self.n_table
-        n_kept = min(int(n_before.max()), leaf.size * n_levels)
-        kept = tuple([np.empty((J, n_kept, table.shape[1])) for table in flat])
-        place = self.rung, self.begin
-        compiled().keep(leaf, column, *place, n_levels, n_before, flat, kept)
-        small = {name: values.copy() for name, values in self.small.items()}
+            self.begin, self.table = self._laid_out(np.arange(J), room)
+        if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
+            _kernels().change_units(rule.code, self.begin, self.table, self.state)
+        place, base = (leaf, column, self.rung, self.begin), self.intercepts[0].copy()
+        kept = _kernels().keep(*place, L, n_before, self.table)
         # Before anything changes, so that an interrupt at any moment finds it.
-        self._saved = _Saved(cells, n_before, kept, small, self.mixture)
+        state, linear = self.state.copy(), self.linear
+        self._saved = _Saved(cells, n_before, kept, state, linear, self.mixture)
         self.n_table = n_table
-        if origin and origin[-1].size:  # no rung is cut more often than the last
-            origins = (*origin, *[_NO_CELLS] * settings.MAX_RUNGS)[: settings.MAX_RUNGS]
-            compiled().inherit(*place, origins, n_before, flat)
-        batch = leaf, column, *place, self.value, Y, weight
-        return Said(*self.rule.learn(batch, self.tables, self.small, self._keep), base)
+        n_linear = 0 if linear is None else self.n_rates
+        scores, variance = np.empty((J + n_linear, *Y.shape)), np.empty((J, len(Y)))
+        batch = *place, self.value, Y, weight, rule.code, rule.alpha, self._keep, origin, n_before
+        _kernels().learn(*batch, self.table, self.state, scores, variance)
+        if linear is not None:
+            rates = rule.code, self._keep[:n_linear], rule.alpha
+            self.linear = linear.learn(X, Y - self.offset, weight, *rates, scores[J:])
+        return Said(scores, variance, base)
 
     def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> FloatArray:
         """Learn how to mix from what was said of rows; return the mixed scores (n, K).
@@ -198,20 +225,11 @@ class Committee:
         saved: _Saved | None = self._saved
         if saved is None:
             return
-        L, (leaf, column, *_), fresh = self.value.size, saved.cells, self.rule.tables(1)
-        for kept, (name, table) in zip(saved.tables, self.tables.items(), strict=True):
-            for j, n in enumerate(saved.n_table.tolist()):
-                own = _flat(table)[self.begin[j] : self.begin[j + 1]]
-                own[n:] = _flat(fresh[name])
-                if n <= leaf.size * L:
-                    own[:n] = kept[j, :n]
-                else:
-                    rows = column[self.rung[j] * L : (self.rung[j] + 1) * L, leaf.ravel()]
-                    rows = (rows.T.astype(np.int64) * L + np.arange(L)).ravel()
-                    own[rows[rows < n]] = kept[j, : rows.size][rows < n]
-        for name, before in saved.small.items():
-            self.small[name][:] = before
-        self.n_table, self.mixture, self._saved = saved.n_table, saved.mixture, None
+        place = saved.cells.leaf, saved.cells.column, self.rung, self.begin, self.value.size
+        _kernels().give_back(*place, saved.n_table, self.rule.fresh, saved.kept, self.table)
+        self.state[:] = saved.state
+        self.n_table, self.linear, self.mixture = saved.n_table, saved.linear, saved.mixture
+        self._saved = None
 
     def commit(self) -> None:
         """Drop the copies that a rollback of the last batch would need."""
@@ -220,40 +238,71 @@ class Committee:
     def at_rungs(self, rungs: NDArray[np.intp]) -> Committee:
         """Return copies of the learners of some rungs, and their mixture."""
         members = (rungs[:, None] * self.n_rates + np.arange(self.n_rates)).ravel()
-        begin, tables = self._laid_out(members, np.diff(self.begin)[members])
-        small = {name: values[members] for name, values in self.small.items()}
-        sizes, mixture = self.n_table[members], self.mixture.of(members)
-        return Committee(
-            self.rule, self.half_lives, self.value, begin, sizes, tables, small, mixture
+        begin, table = self._laid_out(members, np.diff(self.begin)[members])
+        return replace(
+            self,
+            begin=begin,
+            n_table=self.n_table[members],
+            table=table,
+            state=self.state[members],
+            mixture=self.mixture.of(members),
         )
 
-    def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, Tables]:
-        """Return the tables of some learners, with room for so many rows, and where each begins."""
+    def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, FloatArray]:
+        """Return the table of some learners, with room for so many rows, and where each begins."""
         begin = np.append(0, np.cumsum(room))
-        tables = self.rule.tables(int(begin[-1]))
-        for name, table in tables.items():
-            for first, j in zip(begin.tolist(), members.tolist(), strict=False):
-                own = self.tables[name][self.begin[j] : self.begin[j + 1]]
-                table[first : first + len(own)] = own
-        return begin, tables
+        table = np.tile(self.rule.fresh, (int(begin[-1]), 1))
+        for first, j in zip(begin.tolist(), members.tolist(), strict=False):
+            own = self.table[self.begin[j] : self.begin[j + 1]]
+            table[first : first + len(own)] = own
+        return begin, table
 
     def with_class(self) -> Committee:
         """Return learners of the logistic loss with a further class, which no row was of."""
         assert isinstance(self.rule, Filter)
-        rule, tables, small = self.rule.with_class(self.tables, self.small)
+        rule, table, state = self.rule.with_class(self.table, self.state)
+        linear = self.linear and self.linear.with_class(float(self.state[0, N_ROWS]))
         mixture = self.mixture.with_class()
-        return replace(self, rule=rule, tables=tables, small=small, mixture=mixture)
+        return replace(self, rule=rule, table=table, state=state, mixture=mixture, linear=linear)
+
+    def with_columns(self, n_more: int) -> Committee:
+        """Return the learners with further columns, in which all rows so far are 0."""
+        if self.linear is None:
+            return self
+        return replace(self, linear=self.linear.with_columns(n_more, self.rule.alpha))
 
     @property
     def offset(self) -> FloatArray:
         """What is subtracted from all targets, (K,)."""
-        return self.rule.offset(self.small)
+        return self.state[0, FIRST : FIRST + self.rule.n_outputs]
+
+    @property
+    def intercepts(self) -> FloatArray:
+        """Intercepts of the learners, less the offset, (J, K)."""
+        return self.state[:, FIRST + self.rule.n_outputs :]
 
     @property
     def intercept(self) -> FloatArray:
         """Intercept (K,) of the mixture."""
-        b = self.rule.intercepts(self.small)
+        b = self.intercepts
+        if self.linear is not None:
+            b = np.concatenate([b, self.linear.coef[:, 0]])
         return self.offset + self.mixture.intercept(b, self.rule.loss)
+
+    @property
+    def trend(self) -> Trend | None:
+        """What linear learners add to the mixture, without their intercepts."""
+        return None if self.linear is None else self.linear.trend(self._linear_weights)
+
+    @property
+    def _linear_weights(self) -> FloatArray:
+        J = self.n_table.size
+        return self.mixture.weights[J : J + self.n_rates]
+
+    @property
+    def intercept_variance(self) -> float:
+        """Variance of the intercept in units of that of the signal."""
+        return 2.0 * self.rule.alpha * float(self.mixture.shares @ self.state[:, KNOWN])
 
     @property
     def rung_shares(self) -> FloatArray:
@@ -272,17 +321,18 @@ class Committee:
 
         ``trees`` are nodes, lifetimes and cells, as kernels that walk them take them.
         """
-        mean = np.empty((X.shape[0], self.rule.n_outputs))
-        weights = self.mixture.weights[: self.n_table.size]
-        members = *trees, self.rung, self.begin, self.value, weights
+        mean, rule, shares = np.empty((len(X), self.rule.n_outputs)), self.rule, self.mixture.shares
+        members = *trees, self.rung, self.begin, self.value, rule.code, rule.alpha
+        numbers = self.mixture.weights[: shares.size], shares, self.table, self.state
 
         def run(begin: int, end: int) -> None:
-            part = (X[begin:end], *members), self.mixture.shares
             out = mean[begin:end], variance[begin:end]
-            self.rule.write_scores(*part, self.tables, self.small, out)
+            _kernels().mixed_scores(X[begin:end], *members, *numbers, *out)
 
-        in_threads(run, X.shape[0], n_jobs, work=10 * X.shape[0] * trees[0][0].size)
+        in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
         mean += self.intercept
+        if self.linear is not None:
+            self.linear.add_scores(X, self._linear_weights, mean)
         return mean
 
     def cell_weights(self, n_cells: Counts) -> FloatArray:
@@ -306,49 +356,37 @@ class Committee:
         for r, share in enumerate(self.rung_shares):
             total: Any = 0.0
             for j in range(r * S, (r + 1) * S):
-                own = slice(self.begin[j], self.begin[j + 1])
-                tables = {name: table[own] for name, table in self.tables.items()}
-                small = {name: values[j] for name, values in self.small.items()}
-                numbers = part(tables, small, n_cells[r * L : (r + 1) * L], self.value)
+                own = self.table[self.begin[j] : self.begin[j + 1]]
+                numbers = part(own, self.state[j], n_cells[r * L : (r + 1) * L], self.value)
                 total = total + weights[j] * numbers
             mixed.append(total / share**power)
         return np.concatenate(mixed)
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together; rule and mixture check themselves."""
-        J, S, begin = self.n_table.size, self.half_lives.size, self.begin
+        J, S, K, begin = self.n_table.size, self.half_lives.size, self.rule.n_outputs, self.begin
         if self.n_table.shape != (J,) or self.half_lives.shape != (S,) or J == 0 or S == 0 or J % S:
             raise ValueError(f"There are {J} learners with {S} half-lives.")
         if begin.shape != (J + 1,) or begin[0] != 0 or (np.diff(begin) < self.n_table).any():
-            raise ValueError(f"The tables begin at {begin}.")
+            raise ValueError(f"The table begins at {begin}.")
         if not (self.n_table >= 0).all() or not (self.half_lives > 0).all():
             raise ValueError("A number of cells or a half-life is not positive.")
-        for blank, found, n in (
-            (self.rule.tables(1), self.tables, begin[-1]),
-            (self.rule.small(1), self.small, J),
-        ):
-            if list(blank) != list(found):
-                raise ValueError(f"The learners have {list(found)} instead of {list(blank)}.")
-            for name, one in blank.items():
-                array = found[name]
-                if array.shape != (n, *one.shape[1:]) or array.dtype != one.dtype:
-                    raise ValueError(f"{name} has the shape {array.shape}.")
-                if not np.isfinite(array).all():
-                    raise ValueError(f"{name} is not finite.")
-        if not (self.small["growth"] >= 1).all():
+        shapes = {"table": (begin[-1], self.rule.fresh.size), "state": (J, FIRST + 2 * K)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError(f"{name} has the shape {array.shape}, or is not finite.")
+        if (self.table[:, K:] < 0).any() or (self.state[:, [KNOWN, N_ROWS]] < 0).any():
+            raise ValueError("A variance, or a weight or number of rows, is negative.")
+        if not (self.state[:, GROWTH] >= 1).all():
             raise ValueError("growth is out of range.")
-        self.rule.check_numbers(self.tables, self.small)
-        mixture = Mixture.equal(J, self.rule.n_outputs, follows=S > 1)
-        if [self.mixture.shares.shape, self.mixture.recent.shape] != [
-            mixture.shares.shape,
-            mixture.recent.shape,
-        ]:
-            raise ValueError("The mixture is that of other learners.")
+        n_linear = 0 if self.linear is None else S
+        if self.linear is not None and (*self.linear.coef.shape[::2],) != (S, K):
+            raise ValueError("The linear learners are others.")
+        blank = Mixture.equal(J, K, n_linear=n_linear, follows=S > 1)
+        for name in ("shares", "recent", "moment"):
+            if getattr(self.mixture, name).shape != getattr(blank, name).shape:
+                raise ValueError("The mixture is that of other learners.")
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def _flat(table: FloatArray) -> FloatArray:
-    """Return a table as a matrix: a view."""
-    return table if table.ndim == 2 else table[:, None]

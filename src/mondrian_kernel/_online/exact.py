@@ -39,6 +39,8 @@ class ExactStream:
     (30, 1)
     """
 
+    _state = ("level_weights", "scale", "relevance", "alpha", "scale_rule", "kept", "numbers")
+
     def __init__(
         self,
         online: OnlineTrees,
@@ -49,13 +51,13 @@ class ExactStream:
         alpha: float,
     ) -> None:
         self.online, self.scale, self.relevance = online, scale, relevance
-        self.alpha, self._level_weights = alpha, level_weights
+        self.alpha, self.level_weights = alpha, level_weights
         # The rule of the scale; and all rows, not scaled, while the scale may change.
-        self._scale_rule: Any = scale
-        self._kept: FloatArray | None = None
+        self.scale_rule: Any = scale
+        self.kept: FloatArray | None = None
         # Of each level, the number of each cell among the cells of all levels. They are numbered in
         # order of appearance, so that new rows only append cells.
-        self._numbers: list[IntArray] = [np.empty(0, np.int32) for _ in level_weights]
+        self.numbers: list[IntArray] = [np.empty(0, np.int32) for _ in level_weights]
         self._number_new_cells()
         self._ridge = self._new_ridge(rows)
         self._fit: ExactFit | None = None
@@ -79,7 +81,7 @@ class ExactStream:
         given = column_scale(scale, ones[None], None)
         stream = cls(online, ones[:1], TrainingRows(*none), given, ones, alpha)
         if is_measured(scale):
-            stream._scale_rule, stream._kept = scale, np.empty((0, n_columns))
+            stream.scale_rule, stream.kept = scale, np.empty((0, n_columns))
         return stream
 
     @classmethod
@@ -122,11 +124,11 @@ class ExactStream:
 
         Trees and rows are views, which the next batch changes: ask again after each.
         """
-        fit, weights = self._fitted(), self._level_weights
+        fit, weights = self._fitted(), self.level_weights
         return FittedModel(
             trees=self.online.freeze(),
             levels=online_levels(self.online, slice(weights.size), weights),
-            cell_weights=fit.coef[np.concatenate(self._numbers)],
+            cell_weights=fit.coef[np.concatenate(self.numbers)],
             intercept=fit.intercept,
             columns=Columns.scaled(self.scale, self.relevance),
             alpha=self.alpha,
@@ -146,10 +148,10 @@ class ExactStream:
         """
         self._before = None  # the batch before this one can no longer be rolled back
         kept = None
-        if self._kept is not None:
-            kept = np.concatenate([self._kept, X])
+        if self.kept is not None:
+            kept = np.concatenate([self.kept, X])
             n = _n_unequal(kept)
-            if last_build(n) > last_build(_n_unequal(self._kept)):
+            if last_build(n) > last_build(_n_unequal(self.kept)):
                 return self._restarted(kept, Y, weight, max_cells)
             kept = None if n >= settings.WARM_UP else kept
         self._learn(X, Y, weight, max_cells, kept)
@@ -159,7 +161,7 @@ class ExactStream:
         """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
         if self._before is None or self._before[0] != n_rows:
             return
-        _, self._numbers, self._kept, self._fit = self._before
+        _, self.numbers, self.kept, self._fit = self._before
         self.online.rollback(n_rows)
         self._ridge.rollback(n_rows, self._n_cells)
         self._before = None
@@ -176,12 +178,12 @@ class ExactStream:
         X = X / self.scale
         check_more_ranges(self.online.table, X)
         n_before = self.n_rows
-        self._before = n_before, self._numbers, self._kept, self._fit
+        self._before = n_before, self.numbers, self.kept, self._fit
         try:
             leaf = self.online.extend(X, max_cells)
             self._number_new_cells()
             self._ridge.append(leaf, self._cells(leaf), Y, weight, self._n_cells)
-            self._fit, self._kept = self._ridge.fit(), kept
+            self._fit, self.kept = self._ridge.fit(), kept
         except BaseException:
             self.rollback(n_before)
             raise
@@ -197,16 +199,16 @@ class ExactStream:
         Y, weight = np.concatenate([old.Y, Y]), np.concatenate([old.weight, weight])
         n, n_equal = last_build(_n_unequal(X)), X.shape[0] - _n_unequal(X)
         some = np.concatenate([[0], np.arange(n_equal + 1, n_equal + n)])
-        scale = stream_scale(self._scale_rule, X[some], weight[some])
+        scale = stream_scale(self.scale_rule, X[some], weight[some])
         size = Y.shape[1], X.shape[1], online.table.root.size, online.lifetime
         new = ExactStream.begin(*size, self.alpha, scale, online.seed)
-        new._scale_rule = self._scale_rule
+        new.scale_rule = self.scale_rule
         new._learn(X, Y, weight, max_cells, None if n >= settings.WARM_UP else X)
         new._before = None
         return new
 
     def _new_ridge(self, rows: TrainingRows) -> ExactRidge:
-        value = np.sqrt(self._level_weights / rows.leaf.shape[1])
+        value = np.sqrt(self.level_weights / rows.leaf.shape[1])
         parts = rows.leaf, self._cells(rows.leaf), rows.Y, rows.weight
         return ExactRidge(*parts, self._n_cells, value, self.alpha)
 
@@ -218,19 +220,19 @@ class ExactStream:
     @property
     def _n_cells(self) -> int:
         """Number of cells of all levels."""
-        return int(self.online.n_cells[: self._level_weights.size].sum())
+        return int(self.online.n_cells[: self.level_weights.size].sum())
 
     def _number_new_cells(self) -> None:
-        begin, numbers = sum(old.size for old in self._numbers), []
-        for old, n in zip(self._numbers, self.online.n_cells.tolist(), strict=False):
+        begin, numbers = sum(old.size for old in self.numbers), []
+        for old, n in zip(self.numbers, self.online.n_cells.tolist(), strict=False):
             end = begin + n - old.size
             numbers.append(np.concatenate([old, np.arange(begin, end, dtype=np.int32)]))
             begin = end
-        self._numbers = numbers
+        self.numbers = numbers
 
     def _cells(self, leaf: IntArray) -> IntArray:
         """Return the numbers of the cells of rows, (n, L·M), level after level."""
-        columns = zip(self._numbers, self.online.column, strict=False)
+        columns = zip(self.numbers, self.online.column, strict=False)
         return np.hstack([numbers[column[leaf]] for numbers, column in columns])
 
     def with_columns(self, n_more: int) -> ExactStream:
@@ -238,26 +240,22 @@ class ExactStream:
 
         No prediction changes; see :meth:`Stream.with_columns`.
         """
-        new, ones = copy.copy(self), np.ones(n_more)
-        new.online = self.online.widened(n_more)
-        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
-        if not isinstance(self._scale_rule, str):
-            new._scale_rule = np.append(self._scale_rule, ones)
-        if self._kept is not None:
-            new._kept = np.hstack([self._kept, np.zeros((self.n_rows, n_more))])
+        new: ExactStream = with_more_columns(self, n_more)
+        if self.kept is not None:
+            new.kept = np.hstack([self.kept, np.zeros((self.n_rows, n_more))])
         return new
 
     def check(self) -> None:
         """Raise ValueError unless trees, cells, rows and weights belong together."""
         check_online(self.online)
-        check_vectors(level_weights=self._level_weights, scale=self.scale, relevance=self.relevance)
-        sizes = [part.size for part in self._numbers]
-        numbers = np.concatenate(self._numbers)
-        if sizes != self.online.n_cells[: self._level_weights.size].tolist():
+        check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
+        sizes = [part.size for part in self.numbers]
+        numbers = np.concatenate(self.numbers)
+        if sizes != self.online.n_cells[: self.level_weights.size].tolist():
             raise ValueError(f"{sizes} cells are numbered, but there are {self.online.n_cells}.")
         if numbers.dtype != np.int32 or set(numbers.tolist()) != set(range(numbers.size)):
             raise ValueError("The cells are not numbered one by one.")
-        kept, shape = self._kept, (self.n_rows, self.scale.size)
+        kept, shape = self.kept, (self.n_rows, self.scale.size)
         if kept is not None and (kept.shape != shape or not np.isfinite(kept).all()):
             raise ValueError("The rows that are kept are not those of the fit.")
         if self.online.n_rows != self.n_rows:
@@ -266,25 +264,17 @@ class ExactStream:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return arrays, plain Python and :class:`Trees`; the factor is made anew from the rows."""
-        online, rows = self.online, self._ridge.rows
-        return {
+        online, rows, fit = self.online, self._ridge.rows, self._fit
+        return {name: getattr(self, name) for name in self._state} | {
             "trees": (online.freeze(), online.seed, online.rungs, online.column, online.stop),
-            "level_weights": self._level_weights,
             "rows": (rows.leaf, rows.Y, rows.weight),
-            "scale": self.scale,
-            "relevance": self.relevance,
-            "alpha": self.alpha,
-            "scale_rule": self._scale_rule,
-            "kept": self._kept,
-            "numbers": self._numbers,
-            "fit": None if self._fit is None else tuple(self._fit),
+            "fit": None if fit is None else tuple(fit),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in self._state:
+            setattr(self, name, state[name])
         self.online = OnlineTrees.from_trees(*state["trees"])
-        self.scale, self.relevance, self.alpha = (state[k] for k in ("scale", "relevance", "alpha"))
-        self._level_weights, self._scale_rule = state["level_weights"], state["scale_rule"]
-        self._kept, self._numbers = state["kept"], state["numbers"]
         self._ridge = self._new_ridge(TrainingRows(*state["rows"]))
         self._fit = None if state["fit"] is None else ExactFit(*state["fit"])
         self._before = None
@@ -308,3 +298,13 @@ def stream_scale(rule: Any, X: FloatArray, weight: FloatArray) -> FloatArray:
 def last_build(n_rows: int) -> int:
     """Return how many of the rows scale and widths are computed from: a power of four, or 0."""
     return int(min(4 ** ((n_rows.bit_length() - 1) // 2), settings.WARM_UP)) if n_rows else 0
+
+
+def with_more_columns(stream: Any, n_more: int) -> Any:
+    """Return a copy of a stream of either kind whose trees and scales have further columns."""
+    new, ones = copy.copy(stream), np.ones(n_more)
+    new.online = stream.online.widened(n_more)
+    new.scale, new.relevance = np.append(stream.scale, ones), np.append(stream.relevance, ones)
+    if not isinstance(stream.scale_rule, str):
+        new.scale_rule = np.append(stream.scale_rule, ones)
+    return new

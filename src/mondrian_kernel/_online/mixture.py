@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import smoothness
-from mondrian_kernel._online.learners import Counts, compiled, loss_code
+from mondrian_kernel._online.learners import Counts, loss_code
 from mondrian_kernel._typing import FloatArray
 
 _ROWS = np.array(settings.MEAN_ROWS)
 
 
+@cache
+def mixing() -> Any:
+    """Return the compiled loops, which are imported when they are needed."""
+    from mondrian_kernel._kernels import mixture
+
+    return mixture
+
+
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    r"""Weights θ of J learners and H recent means of y in a common prediction.
+    r"""Weights θ of T learners and H recent means of y in a common prediction.
 
     .. math::
-        f = b + \sum_{j=1}^J \theta_j (f_j - b) + \sum_{h=1}^H \theta_{J+h} (\bar y_h - b)
+        f = b + \sum_{j=1}^T \theta_j (f_j - b) + \sum_{h=1}^H \theta_{T+h} (\bar y_h - b)
 
     Here b is a common intercept. The weights are learnt by ridge regression of the targets on the
     terms as they were before the row was learnt; for other losses than the squared one, by Newton
     steps, and without b in the last sum. A sum below 1 shrinks to the intercept. At first the
-    weights of all learners are 1/J, and this counts as 25 rows. Rows are forgotten at the rate
+    weights of all learners, J on trees and then the linear ones, are 1/T, and this counts as 25
+    rows. Rows are forgotten at the rate
     1/2000. The recent means are of about 1, 8 and 64 rows: neighbouring targets of many streams
     are alike, more than the columns tell. Where they are not, their weights go to 0.
 
-    ``gram`` (J + H, J + H) and ``moment`` (J + H,) are sums of the products of the terms, and of
-    these with the targets less b. ``error`` (J + 1,) is the mean loss of each learner, and of the
+    ``gram`` (T + H, T + H) and ``moment`` (T + H,) are sums of the products of the terms, and of
+    these with the targets less b. ``error`` (J + 1,) is the mean loss of the J, and of the
     mixture, on rows they had not learnt: of all rows, and after 1024 rows a mean that forgets old
     rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets, ``n_rows`` came in
-    ``n_batches``. ``weights`` (J + H,) are θ; ``shares`` (J,) are the absolute values of those of
-    learners over the sum of these.
+    ``n_batches``. ``weights`` (T + H,) are θ; ``shares`` (J,) are the absolute values of those of
+    the J over the sum of these.
 
     Examples
     --------
@@ -56,44 +67,45 @@ class Mixture:
     shares: FloatArray
 
     @classmethod
-    def equal(cls, n_learners: int, n_outputs: int, *, follows: bool = False) -> Mixture:
+    def equal(
+        cls, n_learners: int, n_outputs: int, *, n_linear: int = 0, follows: bool = False
+    ) -> Mixture:
         """Return equal weights, before any row; recent means only if it ``follows``."""
         J, H = n_learners, len(settings.MEAN_ROWS) if follows else 0
-        sums = np.zeros((J + H, J + H)), np.zeros(J + H), np.zeros(J + 1), np.zeros((H, n_outputs))
-        shares = np.full(J, 1.0 / J)
-        return cls(*sums, 0, 0, np.append(shares, np.zeros(H)), shares)
+        T = J + n_linear
+        n = T + H
+        sums = np.zeros((n, n)), np.zeros(n), np.zeros(J + 1), np.zeros((H, n_outputs))
+        return cls(*sums, 0, 0, np.append(np.full(T, 1.0 / T), np.zeros(H)), np.full(J, 1.0 / J))
 
     def judge(
         self, scores: FloatArray, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
     ) -> tuple[Mixture, FloatArray]:
         """Return the mixture after some more rows, and their mixed scores (n, K) before.
 
-        ``scores`` (J, n, K) are those of the learners, ``base`` (K,) is the common intercept.
+        ``scores`` (T, n, K) are those of the learners, ``base`` (K,) is the common intercept.
         """
         sums = self.gram.copy(), self.moment.copy(), self.error.copy(), self.recent.copy()
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
         mixed, n_outputs, n_batches = np.empty(Y.shape), Y.shape[1], self.n_batches + 1
-        # What recent means are relative to: targets are scores or classes.
-        level = base if loss == "squared" else np.zeros_like(base)
         kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
-        before = self.weights, _ROWS[: len(self.recent)], self.n_rows, n_batches
-        rows = scores, base, level, Y, weight
-        compiled().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
+        before = self.weights, _ROWS, self.n_rows, n_batches
+        rows = scores, base, Y, weight
+        mixing().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
         return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
 
     def of(self, learners: Counts) -> Mixture:
-        """Return the mixture of some of the learners, or of copies of them."""
+        """Return the mixture of some of the learners on trees, or of copies of them."""
         chosen = np.append(learners, np.arange(self.shares.size, self.moment.size))
         gram, moment = self.gram[np.ix_(chosen, chosen)], self.moment[chosen]
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
         size = self.n_rows, self.n_batches
-        compiled().solve(gram, moment, error[-1], *size, weights, shares)
+        mixing().solve(gram, moment, error[-1], *size, len(self.recent), weights, shares)
         return Mixture(gram, moment, error, self.recent, *size, weights, shares)
 
     def intercept(self, b: FloatArray, loss: str) -> FloatArray:
-        """Return the part of f that all rows share, (K,), given the intercepts b (J, K)."""
-        found: FloatArray = compiled().intercept(b, self.recent, self.weights, loss == "squared")
+        """Return the part of f that all rows share, (K,), given the intercepts b (T, K)."""
+        found: FloatArray = mixing().intercept(b, self.recent, self.weights, loss == "squared")
         return found
 
     def with_class(self) -> Mixture:
@@ -107,7 +119,9 @@ class Mixture:
         """Raise ValueError unless the arrays fit together."""
         if self.recent.ndim != 2 or len(self.recent) not in (0, len(settings.MEAN_ROWS)):
             raise ValueError(f"The mixture has recent means of shape {self.recent.shape}.")
-        blank = Mixture.equal(self.shares.size, self.recent.shape[1], follows=len(self.recent) > 0)
+        J, H = self.shares.size, len(self.recent)
+        n_linear = max(self.moment.size - J - H, 0)
+        blank = Mixture.equal(J, self.recent.shape[1], n_linear=n_linear, follows=H > 0)
         for name, expected in vars(blank).items():
             array = np.asarray(getattr(self, name))
             if (array.shape, array.dtype) != (np.shape(expected), np.asarray(expected).dtype):

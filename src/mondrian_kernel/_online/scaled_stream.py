@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -14,19 +14,13 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.committee import Cells, Committee
 from mondrian_kernel._online.learners import Counts, Means
+from mondrian_kernel._online.mixture import mixing
 from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
 Rows = tuple[FloatArray, FloatArray, FloatArray]
-
-
-class Scores(NamedTuple):
-    """Scores (n, K) of rows, and variances (n,) of their errors in units of that of the signal."""
-
-    mean: FloatArray
-    variance: FloatArray
 
 
 class ScaledStream:
@@ -147,7 +141,7 @@ class ScaledStream:
         self._before = online, n_before, self.learners, self.sizes
         try:
             leaf = online.extend(X, max_cells)
-            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), Y, weight)
+            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), X, Y, weight)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
@@ -155,25 +149,24 @@ class ScaledStream:
             self.rollback(n_before)
             raise
 
-    def _learn(self, cells: Cells, Y: FloatArray, weight: FloatArray) -> None:
+    def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from rows whose cells are known, and from what was said of them."""
         learners, loss, n_before = self.learners, self.learners.rule.loss, self.n_rows - len(Y)
-        variance = learners.mixture.shares
-        said = learners.learn(cells, Y, weight)
-        variance, Y = variance @ said.variance, Y - learners.offset
-        errors = np.zeros((len(Y), self._n_recent))
+        shares = learners.mixture.shares
+        said = learners.learn(cells, Y, weight, X)
+        Y = Y - learners.offset
+        errors, log_size = np.zeros((len(Y), self._n_recent)), np.zeros(Y.shape)
         if n_before > 0:
             mixed = learners.judge(said, Y, weight)
             if loss == "squared":
-                errors = (Y - mixed) / np.sqrt(variance)[:, None]
+                # A small share of the usual error counts as no error.
+                least = settings.SPREAD_FLOOR * float(np.sqrt(self.error))
+                parts = shares, said.variance, least, errors, log_size
+                mixing().relative_errors(Y, mixed, *parts)
             elif loss == "log_loss":
                 errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
         put_at(self.recent, n_before, errors)
         if self.sizes is not None:
-            # A small share of the usual error, in units of its deviation.
-            least = settings.SPREAD_FLOOR * np.sqrt(self.error / variance)[:, None]
-            least = np.maximum(least, np.finfo(float).tiny)
-            log_size = np.log(np.maximum(np.abs(errors), least))
             weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
             said = self.sizes.learn(cells, log_size, weight)
             if n_before > 0:
@@ -232,17 +225,19 @@ class ScaledStream:
             seed=self.online.seed,
             signal=signal,
             calibration=calibration,
+            trend=self.learners.trend,
         )
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
         """Scores (n, K) of rows as they come, in O(M) a row."""
         return self.learners.scores(X / self.scale, self._walk(), n_jobs)
 
-    def scores_and_variance(self, X: FloatArray, n_jobs: int | None) -> Scores:
-        """Scores of rows as they come, and the variances of their errors, in O(M) a row."""
+    def scores_and_variance(
+        self, X: FloatArray, n_jobs: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Scores, and the variances (n,) of their errors in units of that of the signal."""
         variance = np.empty(X.shape[0])
-        X = X / self.scale
-        return Scores(self.learners.scores(X, self._walk(), n_jobs, variance), variance)
+        return self.learners.scores(X / self.scale, self._walk(), n_jobs, variance), variance
 
     def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
         """Scores of rows as they come, and the scale of their errors, (n, K) each."""
@@ -270,8 +265,7 @@ class ScaledStream:
         learners = self.learners
         cells = learners.variances(np.diff(self._levels().offset))
         cov: FloatArray = (Phi @ sparse.diags_array(cells) @ Phi.T).toarray()
-        flat = learners.mixture.shares @ learners.small["b_variance"][:, 0]
-        cov += 2.0 * learners.rule.alpha * flat
+        cov += learners.intercept_variance
         squares = np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
         cov.flat[:: cov.shape[0] + 1] += np.maximum(self.level_weights.sum() - squares, 0.0)
         return cov
@@ -310,6 +304,9 @@ class ScaledStream:
         if n_levels > 1:
             n_cells = n_levels * self.online.n_cells[:n_levels].max(keepdims=True)
         self._check_committee(self.learners, n_cells)
+        linear = self.learners.linear
+        if linear is not None and linear.factor.size != self.scale.size:
+            raise ValueError("The linear learners have other columns.")
         if self.sizes is not None:
             self._check_committee(self.sizes, n_cells)
             found, blank = self.sizes, size_learners(self.learners)
@@ -361,4 +358,8 @@ def take_rows(rows: Rows, begin: int, end: int | None) -> Rows:
 
 def put_at(ring: FloatArray, begin: int, rows: FloatArray) -> None:
     """Write rows to an array whose place i holds row i modulo its length."""
-    ring[np.arange(begin, begin + len(rows)) % len(ring)] = rows
+    first = begin % len(ring)
+    if first + len(rows) <= len(ring):
+        ring[first : first + len(rows)] = rows
+    else:
+        ring[np.arange(begin, begin + len(rows)) % len(ring)] = rows

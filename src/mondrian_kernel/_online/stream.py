@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from mondrian_kernel._model.columns import column_scale, is_learnt, is_measured
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.learn_columns import learn_columns
 from mondrian_kernel._online.committee import Committee
-from mondrian_kernel._online.exact import last_build, stream_scale
+from mondrian_kernel._online.exact import last_build, stream_scale, with_more_columns
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.scaled_stream import (
     Rows,
@@ -54,8 +54,9 @@ class Stream(ScaledStream):
     Attributes
     ----------
     kept : tuple of ndarrays or None
-        While the scale may change: the first row and all rows after the ``n_start`` leading equal
-        ones, with their targets and weights, followed by room for more.
+        Rows with their targets and weights, row i at place i modulo their number, where leading
+        equal rows count as one: all rows while the scale may change, and then the last ones if the
+        stream may start again on them.
     start : Committee or None
         The learners of one width after the leading equal rows, where they do not depend on the
         scale; None while all rows are equal or none has come.
@@ -65,31 +66,27 @@ class Stream(ScaledStream):
         How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
         Whether the relevance of columns is to be learnt.
-    last : tuple of ndarrays or None
-        The last rows, row i at place i modulo 2048, of a stream whose scale is measured.
     check_at : int
         Number of rows after which the last rows are looked at next.
     losses : tuple of two floats
         Lowest loss at these checks, and that at the last one.
     """
 
-    _own = (
+    _state = (
+        *ScaledStream._state,
         "kept",
         "start",
         "n_start",
         "scale_rule",
         "learns_relevance",
-        "last",
         "check_at",
         "losses",
     )
-    _state = (*ScaledStream._state, *_own)
     kept: Rows | None = None
     start: Committee | None = None
     n_start: int = 0
     scale_rule: Any = None
     learns_relevance: bool = False
-    last: Rows | None = None
     check_at: int = 2 * settings.WARM_UP
     losses: tuple[float, float] = (np.inf, np.inf)
 
@@ -113,7 +110,10 @@ class Stream(ScaledStream):
         rungs = np.array(settings.FIRST_RUNGS if auto else [lifetime], dtype=np.float64)
         online = OnlineTrees.empty(n_columns, n_trees, float(rungs[-1]), seed, rungs)
         ones = np.ones(n_columns)
-        learners = Committee.blank(rule, half_lives, rungs.size, np.sqrt(ones[:1] / n_trees))
+        # Means, and widths that are given, are models without a linear part.
+        few = auto and isinstance(rule, Filter) and n_columns <= settings.LINEAR_COLUMNS
+        size = rungs.size, np.sqrt(ones[:1] / n_trees), n_columns if few else 0
+        learners = Committee.blank(rule, half_lives, *size)
         given, measured = column_scale(scale, ones[None], None), is_measured(scale)
         stream = cls(learners, online, ones[:1], given, ones, changes_widths=auto)
         stream.scale_rule = scale if measured else given
@@ -121,9 +121,8 @@ class Stream(ScaledStream):
         if rule.loss == "squared":
             stream.sizes = size_learners(learners)
         if auto or measured or stream.learns_relevance:
-            stream.kept = _blank_rows(0, n_columns, rule.n_outputs)
-        if auto and measured:
-            stream.last = _blank_rows(2 * settings.WARM_UP, n_columns, rule.n_outputs)
+            n = stream._room
+            stream.kept = np.zeros((n, n_columns)), np.zeros((n, rule.n_outputs)), np.ones(n)
         return stream
 
     @classmethod
@@ -160,22 +159,21 @@ class Stream(ScaledStream):
         least, most = settings.REPLAY_ROWS
         size = max(least, min(n, most))
         if n <= settings.STREAM_WINDOW and self.n_rows > 0 and self._keeps_its_scale(X):
-            self._keep(rows)
             self.learn_batch(rows, max_cells)
             return self._renewed(max_cells, size)
         new = copy.deepcopy(self)
-        if new.kept is not None:
+        if not new._is_settled:
             return new._learn_first_rows(rows, max_cells, size)
         new.learn_parts(rows, max_cells)
         return new._renewed(max_cells, size)
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
-        n_before, self._checks = self.n_rows, (self.check_at, self.losses)
+        n_before, self._checks = self._n_unequal, (self.check_at, self.losses)
         super().learn_batch(rows, max_cells)
-        if self.last is not None:
-            for last, part in zip(self.last, rows, strict=True):
-                put_at(last, n_before, part)
+        if self.kept is not None and self.start is not None:
+            for kept, part in zip(self.kept, rows, strict=True):
+                put_at(kept, n_before, part)
 
     def rollback(self, n_rows: int) -> None:
         """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
@@ -185,10 +183,10 @@ class Stream(ScaledStream):
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""
-        if self.kept is not None or self.last is None or self.n_rows < self.check_at:
+        if self.kept is None or not self._is_settled or self.n_rows < self.check_at:
             return self
-        place = np.arange(self.n_rows - settings.WARM_UP, self.n_rows) % self.last[2].size
-        X, Y, weight = (part[place] for part in self.last)
+        place = np.arange(self._n_unequal - settings.WARM_UP, self._n_unequal) % self._room
+        X, Y, weight = (part[place] for part in self.kept)
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         rescaled = (np.maximum(scale / old, old / scale) >= settings.RENEWAL_RATIO).any()
         loss, (lowest, before) = self.error, self.losses
@@ -198,8 +196,7 @@ class Stream(ScaledStream):
             columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
             trees = self.scale.size, online.table.root.size, "auto"
             new = Stream.begin(learners.rule, learners.half_lives, *trees, *columns, online.seed)
-            for begin in range(0, len(X), size):
-                new = new.learn(*take_rows((X, Y, weight), begin, begin + size), max_cells)
+            new = new._learn_first_rows((X, Y, weight), max_cells, size)
             if new.error < settings.RENEWAL_GAIN * loss:
                 return new
         self.check_at = self.n_rows + max(settings.WARM_UP, self.n_rows // 2 if rescaled else 0)
@@ -212,12 +209,12 @@ class Stream(ScaledStream):
         No prediction changes. The scale of the new columns is 1, until that of all columns is
         measured again. The old stream must not be used any more.
         """
-        new, ones = copy.copy(self), np.ones(n_more)
-        new.online = self.online.widened(n_more)
-        new.scale, new.relevance = np.append(self.scale, ones), np.append(self.relevance, ones)
-        if not isinstance(self.scale_rule, str):
-            new.scale_rule = np.append(self.scale_rule, ones)
-        new._change_rows(lambda X, Y: (np.hstack([X, np.zeros((len(X), n_more))]), Y))
+        new: Stream = with_more_columns(self, n_more)
+        new.learners = self.learners.with_columns(n_more)
+        new.start = self.start and self.start.with_columns(n_more)
+        if self.kept is not None:
+            X, Y, weight = self.kept
+            new.kept = np.hstack([X, np.zeros((len(X), n_more))]), Y, weight
         return new
 
     def with_class(self) -> Stream:
@@ -228,21 +225,12 @@ class Stream(ScaledStream):
         new = copy.copy(self)
         new.learners, new.start = self.learners.with_class(), self.start and self.start.with_class()
         new.recent_sizes = np.zeros((len(self.recent_sizes), new.n_outputs))
-
-        def wider(X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self.kept is not None:
+            X, Y, weight = self.kept
             if Y.shape[1] == 1:  # -1 and 1
                 Y = np.hstack([Y < 0, Y > 0]).astype(np.float64)
-            return X, np.hstack([Y, np.zeros((len(Y), 1))])
-
-        new._change_rows(wider)
+            new.kept = X, np.hstack([Y, np.zeros((len(Y), 1))]), weight
         return new
-
-    def _change_rows(
-        self, change: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
-    ) -> None:
-        """Change rows and targets that are kept, the first and the last ones."""
-        self.kept = self.kept and (*change(*self.kept[:2]), self.kept[2])
-        self.last = self.last and (*change(*self.last[:2]), self.last[2])
 
     def check(self) -> None:
         """Raise ValueError unless the first rows, where they are kept, are those of the trees."""
@@ -257,22 +245,31 @@ class Stream(ScaledStream):
             raise ValueError("The start is that of another stream.")
         if len(self.losses) != 2 or not min(self.losses) >= 0:
             raise ValueError(f"The losses at earlier checks are {self.losses}.")
-        last, kept = 2 * settings.WARM_UP, 4 * settings.RELEVANCE_ROWS[-1]
-        for rows, least, most in (self.last, last, last), (self.kept, self._n_kept(), kept):
-            if rows is None:
-                continue
-            n = len(rows[0])
-            shapes = [(n, self.scale.size), (n, self.n_outputs), (n,)]
-            if [part.shape for part in rows] != shapes or not least <= n <= most:
-                raise ValueError(f"The first or last rows have shapes other than {shapes}.")
-            if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in rows):
-                raise ValueError("A number of the first or last rows is not finite.")
+        if self.kept is not None:
+            shapes = [(self._room, n) for n in (self.scale.size, self.n_outputs)] + [(self._room,)]
+            if [part.shape for part in self.kept] != shapes:
+                raise ValueError(f"The rows that are kept have shapes other than {shapes}.")
+            if not all(part.dtype == np.float64 and np.isfinite(part).all() for part in self.kept):
+                raise ValueError("A number of the rows that are kept is not finite.")
 
-    def _n_kept(self, n_more: int = 0) -> int:
-        """Return the number of rows that are kept, leading equal rows as one."""
-        if self.start is None:
-            return min(self.n_rows, 1)
-        return self.n_rows - self.n_start + 1 + n_more
+    @property
+    def _n_first(self) -> int:
+        """Number of rows after which the scale stays."""
+        return settings.RELEVANCE_ROWS[-1] if self.learns_relevance else settings.WARM_UP
+
+    @property
+    def _room(self) -> int:
+        """Number of rows that are kept: two of the batches that may be rolled back at least."""
+        return max(self._n_first, 2 * settings.WARM_UP)
+
+    @property
+    def _n_unequal(self) -> int:
+        """Number of rows, leading equal rows counted as one."""
+        return min(self.n_rows, 1) if self.start is None else self.n_rows - self.n_start + 1
+
+    @property
+    def _is_settled(self) -> bool:
+        return self.kept is None or self._n_unequal >= self._n_first
 
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
@@ -281,43 +278,39 @@ class Stream(ScaledStream):
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
-        if self.kept is None:
+        if self.kept is None or self._is_settled:
             return True
         if self.start is None:
             return bool((self.kept[0][0] == X).all())
-        return self._build_at(self._n_kept(X.shape[0])) == self._build_at(self._n_kept())
-
-    def _keep(self, rows: Rows) -> None:
-        """Copy rows behind those that are kept, if they are to be kept; there is room."""
-        if self.kept is not None and self.start is not None:
-            n = self._n_kept()
-            for kept, part in zip(self.kept, rows, strict=True):
-                kept[n : n + part.shape[0]] = part
+        n = self._n_unequal
+        return self._build_at(n + len(X)) == self._build_at(n)
 
     def _learn_first_rows(self, rows: Rows, max_cells: int | None, size: int) -> Stream:
         """Learn from rows while the scale may change; return the stream that has done so."""
         assert self.kept is not None
-        first = take_rows(rows, 0, 1) if self.n_rows == 0 else take_rows(self.kept, 0, 1)
-        n_before = self._n_kept()
         if self.start is None:
-            differs = (rows[0] != first[0]).any(axis=1)
+            if self.n_rows == 0:
+                for kept, part in zip(self.kept, rows, strict=True):
+                    kept[0] = part[0]
+            differs = (rows[0] != self.kept[0][0]).any(axis=1)
             n_equal = int(differs.argmax()) if differs.any() else differs.size
             self.learn_parts(take_rows(rows, 0, n_equal), max_cells, size)
-            self.kept, n_before, rows = _with_room(first, 4), 1, take_rows(rows, n_equal, None)
             if n_equal == differs.size:
                 return self
             self.start, self.n_start = self.learners.at_rungs(np.arange(1)), self.n_rows
-        X, Y, weight = map(
-            np.concatenate, zip(take_rows(self.kept, 0, n_before), rows, strict=True)
-        )
-        rows, n = (X, Y, weight), len(X)
-        new, scale = self, self.scale * self.relevance
-        n_first, built_from = last_build(n), self._build_at(n)
-        if n_first > last_build(n_before):
-            scale = stream_scale(self.scale_rule, X[:n_first], weight[:n_first])
+            rows = take_rows(rows, n_equal, None)
+        n_before = self._n_unequal
+        first = take_rows(self.kept, 0, n_before)
+        X, Y, weight = map(np.concatenate, zip(first, rows, strict=True))
+        rows, n, new = (X, Y, weight), len(X), self
+        n_scale, built_from = last_build(n), self._build_at(n)
         if built_from > self._build_at(n_before):
             some = take_rows(rows, 0, built_from)
-            new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
+            if n_scale > last_build(n_before):
+                scale = stream_scale(self.scale_rule, X[:n_scale], weight[:n_scale])
+                new = self._restarted(some, scale, np.ones(scale.size), max_cells, size)
+            else:
+                self.learn_parts(take_rows(some, n_before, None), max_cells, size)
             if self.learns_relevance and built_from in settings.RELEVANCE_ROWS:
                 scale = column_scale(self.scale_rule, some[0], some[2])
                 found = learn_columns(
@@ -330,10 +323,10 @@ class Stream(ScaledStream):
                 )
                 other = self._restarted(some, scale, found.columns.relevance, max_cells, size)
                 new = other if other.error < new.error else new
-        done = n >= (settings.RELEVANCE_ROWS[-1] if self.learns_relevance else settings.WARM_UP)
-        rest = take_rows(rows, new._n_kept(), None)
+        rest, done = take_rows(rows, new._n_unequal, None), n >= self._n_first
         new.learn_parts(rest, max_cells, settings.STREAM_WINDOW if done else size)
-        new.kept = None if done else _with_room(rows, max(n, 4 * n_first))
+        if done and not (self.changes_widths and is_measured(self.scale_rule)):
+            new.kept = None  # it never starts again
         return new
 
     def _restarted(
@@ -360,22 +353,12 @@ class Stream(ScaledStream):
         equal.count[:] = self.n_start
         online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room)
         learners = start.at_rungs(np.zeros(rungs.size, np.intp))
+        learners.linear = start.linear and start.linear.centred(X)
         columns = self.level_weights, scale, relevance
         new = Stream(learners, online, *columns, self.changes_widths)
-        for name in ("start", "n_start", "scale_rule", "learns_relevance", "last"):
+        for name in ("start", "n_start", "scale_rule", "learns_relevance", "kept"):
             setattr(new, name, getattr(self, name))
         new.recent, new.recent_sizes = self.recent.copy(), self.recent_sizes.copy()
         new.sizes = self.sizes and size_learners(new.learners)
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
-
-
-def _blank_rows(n: int, n_columns: int, n_outputs: int) -> Rows:
-    return np.zeros((n, n_columns)), np.zeros((n, n_outputs)), np.ones(n)
-
-
-def _with_room(rows: Rows, n: int) -> Rows:
-    """Copy rows to arrays of n rows."""
-    n_more = n - rows[0].shape[0]
-    X, Y, weight = (np.concatenate([a, np.zeros((n_more, *a.shape[1:]))]) for a in rows)
-    return X, Y, weight

@@ -16,7 +16,6 @@ from mondrian_kernel._typing import FloatArray, IntArray
 # Entries of ``tally`` and of ``progress``, as in the kernels.
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
-_NO_CELLS = np.empty(0, np.int32)
 _NO_CAP = 2**63 - 1
 
 
@@ -196,7 +195,7 @@ class OnlineTrees:
             if t.tally[_NODES] + 2 > t.time.size:
                 t = self._table = t.doubled()
             if done.n_origin.max() == done.origin.shape[1]:
-                origin = np.concatenate([done.origin, np.empty_like(done.origin)], axis=1)
+                origin = np.hstack([done.origin, np.full_like(done.origin, -1)])
                 done = self._refinement = done._replace(origin=origin)
 
     def rollback(self, n_rows: int) -> None:
@@ -290,16 +289,15 @@ class OnlineTrees:
         return self._table.stop[: self._table.tally[_NODES]]
 
     @property
-    def origin(self) -> tuple[IntArray, ...]:
-        """Cells, at each rung, which the last batch has cut in two.
+    def origin(self) -> IntArray:
+        """Cells, at each rung, which the last batch has cut in two, shape (R, any).
 
         The k-th entry is the old number of the k-th cell that it added by cutting one with rows;
-        the other half keeps that number. They are the first that it added. See :meth:`deeper`.
+        the other half keeps that number. They are the first that it added; -1 stands behind them.
+        See :meth:`deeper`.
         """
         done = self._refinement
-        if done is None:
-            return (_NO_CELLS,) * self.rungs.size
-        return tuple([cells[:n] for cells, n in zip(done.origin, done.n_origin, strict=True)])
+        return np.empty((self.rungs.size, 0), np.int32) if done is None else done.origin
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.

@@ -37,6 +37,7 @@ CLASSES = {
     "FittedModel": "_model.fitted",
     "Levels": "_trees.levels",
     "LifetimePath": "_path.result",
+    "Linear": "_online.linear",
     "Means": "_online.learners",
     "Mixture": "_online.mixture",
     "MondrianFeatures": "features",
