@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import TargetEncoder
 from sklearn.utils import check_array, check_consistent_length
 
 from mondrian_kernel import _settings as settings
@@ -146,6 +144,8 @@ def category_codes(column: Column, words: list[Any], known: list[Any]) -> NDArra
 
 def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return shrunk means of Y for the rows, without their own fold; and for all categories."""
+    from sklearn.model_selection import KFold
+    from sklearn.preprocessing import TargetEncoder  # here, since the import takes 0.1 s
 
     def means(some: Any, wanted: NDArray[np.intp]) -> FloatArray:
         encoder = TargetEncoder(target_type="continuous")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from mondrian_kernel import _settings as settings
@@ -72,6 +73,10 @@ class Measured:
     ) -> None:
         self.is_regression = not hasattr(estimator, "classes_")
         self.X_train, self.y_train = _check_rows(estimator, X_train, y_train, "y_train")
+        if estimator.encoder_ is not None:
+            # As the fit has seen them: means of y that stand for categories leave out a row's own.
+            y = self.y_train if self.is_regression else self.y_train.astype(str)
+            self.X_train = clone(estimator.encoder_).fit_transform(X_train, y)
         X, y = _check_rows(estimator, X_test, y_test, "y_test")
         known = np.ones(y.size, bool) if self.is_regression else np.isin(y, estimator.classes_)
         if not known.any():
