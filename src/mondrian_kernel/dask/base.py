@@ -191,8 +191,8 @@ class BlockEstimator(MondrianEstimator):
         relevance = found.columns.relevance
         return Columns.scaled(scale / relevance, relevance)
 
-    def _for_workers(self) -> Self:
-        """Return a copy that predicts arrays, without anything large that this does not need."""
+    def _for_workers(self, method: str) -> Self:
+        """Return a copy whose ``method`` takes arrays, without anything large that it needs not."""
         model = self._copy_with(replace(self._fitted(), rows=None))
         model.path_ = model._notes = model.n_jobs = None  # workers are many: one thread each
         if model.encoder_ is None:  # blocks have no names; those of the collection are checked
@@ -203,10 +203,10 @@ class BlockEstimator(MondrianEstimator):
         self, method: str, X: Any, n_columns: int | None, dtype: Any = float, **options: Any
     ) -> da.Array:
         """Lazy ``method`` of the rows of a collection, block by block."""
-        meta, model = np.empty((0,) if n_columns is None else (0, 0), dtype), self._for_workers()
-        if model.encoder_ is None:
-            return map_rows(method, model, known_rows(self, X), n_columns, meta, **options)
-        return map_tables(method, model, X, n_columns, meta, **options)
+        is_table = self.encoder_ is not None and not isinstance(X, da.Array)
+        none = np.empty((0,) if n_columns is None else (0, n_columns), dtype)
+        rows = X if is_table else known_rows(self, X)
+        return map_rows(method, self._for_workers(method), rows, none, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -215,40 +215,28 @@ class BlockEstimator(MondrianEstimator):
         return tags
 
 
-def map_rows(
-    method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any, **options: Any
-) -> da.Array:
-    """Lazy ``model.method(block, **options)`` for all blocks of rows (N, D), of all columns each.
+def map_rows(method: str, model: Any, rows: Any, none: Any, **options: Any) -> da.Array:
+    """Lazy ``model.method(block, **options)`` for all blocks of rows, of all columns each.
 
-    The model goes to every worker once. The result has ``n_columns``, or one dimension where that
-    is None; ``meta`` is an empty one.
+    Rows are an array, or a table with categories and gaps. The model goes to every worker once.
+    ``none`` is the answer to a block without rows.
     """
-    call = {"method": method, "model": dask.delayed(model, traverse=False), "options": options}
-    shape = {"drop_axis": 1} if n_columns is None else {"chunks": (rows.chunks[0], (n_columns,))}
-    return rows.map_blocks(_apply, **call, meta=meta, **shape)
+    sent = dask.delayed(model, traverse=False)
+    if isinstance(rows, da.Array):
+        shape = {"chunks": (rows.chunks[0], none.shape[1:])} if none.ndim == 2 else {"drop_axis": 1}
+        call = {"method": method, "model": sent, "options": options, "none": none}
+        return rows.map_blocks(_apply, **call, meta=none, **shape)
+    apply, size = dask.delayed(_apply, pure=False), (np.nan, *none.shape[1:])
+    parts = [apply(part, method, sent, options, none) for part in delayed_blocks(rows)]
+    return da.concatenate([da.from_delayed(part, size, meta=none) for part in parts])
 
 
-def map_tables(
-    method: str, model: Any, X: Any, n_columns: int | None, meta: Any, **options: Any
-) -> da.Array:
-    """Return the same for the parts of a table, with categories and gaps."""
-    sent, call = dask.delayed(model, traverse=False), dask.delayed(_apply_to_table, pure=False)
-    shape = (np.nan,) if n_columns is None else (np.nan, n_columns)
-    parts = [call(part, method, sent, options, meta) for part in delayed_blocks(X)]
-    return da.concatenate([da.from_delayed(part, shape, meta=meta) for part in parts])
-
-
-def _apply(block: Any, method: str, model: Any, options: dict[str, Any]) -> Any:
-    X = np.ascontiguousarray(block, dtype=np.float64)
-    if X.shape[0] == 0:  # partitions of a dataframe may be empty
-        return getattr(model, method)(np.zeros((1, X.shape[1])), **options)[:0]
-    return getattr(model, method)(X, **options)
-
-
-def _apply_to_table(
-    part: Any, method: str, model: Any, options: dict[str, Any], meta: NDArray[Any]
-) -> Any:
-    return getattr(model, method)(part, **options) if len(part) else meta
+def _apply(block: Any, method: str, model: Any, options: dict[str, Any], none: Any) -> Any:
+    if len(block) == 0:  # partitions of a dataframe may be empty
+        return none
+    if isinstance(block, np.ndarray):
+        block = np.ascontiguousarray(block, dtype=np.float64)
+    return getattr(model, method)(block, **options)
 
 
 def unless_one(weight: FloatArray) -> FloatArray | None:

@@ -157,18 +157,11 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.loss = loss
-        self.class_weight = class_weight
-        self.scale = scale
-        self.relevance = relevance
-        self.max_cells = max_cells
+        own = {"scale": scale, "relevance": relevance, "max_cells": max_cells}
+        run = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+        classes = {"loss": loss, "class_weight": class_weight}
+        super().__init__(lifetime, alpha, n_estimators, **classes, **own, **run)
         self.keep_cells = keep_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @all_or_nothing
     @docs_of(MondrianKernelClassifier.fit)
