@@ -150,7 +150,7 @@ class BlockEstimator(MondrianEstimator):
         blocks = Blocks(rows, targets, sample_weight, numeric=numeric)
         blocks.check_numbers()
         if not isinstance(self.alpha, str):
-            check_penalty(self.alpha, blocks.summary.rows.weight)
+            check_penalty(self.alpha, blocks.summary.weight)
         seed, encode = draw_seed(self.random_state), self._encoding(blocks, targets.ndim)
         columns = self._learn_scales(blocks, seed, encode.columns)
         blocks = blocks.scaled(columns.scale)
