@@ -157,10 +157,10 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        own = {"scale": scale, "relevance": relevance, "max_cells": max_cells}
-        run = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
-        classes = {"loss": loss, "class_weight": class_weight}
-        super().__init__(lifetime, alpha, n_estimators, **classes, **own, **run)
+        run: Any = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+        own: Any = {"scale": scale, "relevance": relevance, "max_cells": max_cells}
+        own |= {"loss": loss, "class_weight": class_weight}
+        super().__init__(lifetime, alpha, n_estimators, **own, **run)
         self.keep_cells = keep_cells
 
     @all_or_nothing

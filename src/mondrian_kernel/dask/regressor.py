@@ -151,8 +151,9 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        own = {"scale": scale, "relevance": relevance, "max_cells": max_cells, "solver": solver}
-        run = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+        own: Any = {"scale": scale, "relevance": relevance}
+        own |= {"max_cells": max_cells, "solver": solver}
+        run: Any = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
         super().__init__(lifetime, alpha, n_estimators, **own, **run)
         self.keep_cells = keep_cells
 
