@@ -470,7 +470,6 @@ BLOCK_TOL = 1e-10  # relative residual of a ridge fit by Lanczos
 BLOCK_PATH_TOL = 1e-4  # the same along a path; it ranks widths as well as an exact solution
 LBFGS_MEMORY = 20  # steps that L-BFGS remembers
 LBFGS_STEPS = 1000  # most steps
-CLASS_SAMPLE_ROWS = 10_000  # rows that are fetched to choose the width of a classifier
 
 
 # --- app: command line, tables from files, report -----------------------------------------------

@@ -70,9 +70,9 @@ class TableError(ValueError):
 class Table:
     """Named columns of text or numbers, and where they came from.
 
-    ``source`` is the name of the file, for errors; ``data`` a pyarrow table, or a Parquet file whose
-    columns stay there until they are used; ``decimal`` the sign in numbers that are text; ``first``
-    the number of the first row, where this is a part of a table.
+    ``source`` is the name of the file, for errors; ``data`` a pyarrow table, or a Parquet file, of
+    which columns are read when they are used; ``decimal`` the sign in numbers that are text;
+    ``first`` the number of the first row, where this is a part of a table.
     """
 
     def __init__(self, source: str, data: Any, decimal: str = ".", first: int = 0) -> None:
@@ -219,7 +219,7 @@ class Table:
             return pc.if_else(pc.is_nan(column), None, column)
         raise TableError(
             f"{self.source}: column {name!r} holds values of type {kind}; use numbers, text or "
-            "truth values."
+            "truth values, or leave it out (--drop)."
         )
 
 

@@ -90,7 +90,11 @@ def if_learnt(method: Callable[..., Any]) -> Any:
     return available_if(check)(method)
 
 
-def lazy(local: Callable[..., Any], width: Callable[..., int | None], dtype: Any = float) -> Any:
+def lazy(
+    local: Callable[..., Any],
+    width: Callable[..., int | None] = lambda model: None,
+    dtype: Any = float,
+) -> Any:
     """Return a method of a local estimator that is lazy where X is a dask collection.
 
     ``width`` of the model and the options is the number of columns of the answer, None for a
@@ -118,13 +122,12 @@ class BlockEstimator(MondrianEstimator):
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
-    categorical_features = "from_dtype"
     keep_cells: bool | str
     # What makes targets of blocks of y, given blocks and the number of dimensions of y; a choice as
-    # the local estimator makes it, on rows that are fetched; whether a square matrix of so many
+    # the local estimator makes it, on rows that were fetched; whether a square matrix of so many
     # features is summed up; the record with weights.
     _encoding: Callable[[Blocks, int], Any]
-    _choose: Callable[[Blocks, Any, int], Choice]
+    _choose: Callable[[FloatArray, Any, FloatArray, Any, int], Choice]
     _makes_matrix: Callable[[int], bool]
     _solved: Callable[[FittedModel, CellBlocks, Any], FittedModel]
 
@@ -152,11 +155,8 @@ class BlockEstimator(MondrianEstimator):
         if not isinstance(self.alpha, str):
             check_penalty(self.alpha, blocks.summary.weight)
         seed, encode = draw_seed(self.random_state), self._encoding(blocks, targets.ndim)
-        columns = self._learn_scales(blocks, seed, encode.columns)
+        columns, (lifetime, alpha, path) = self._chosen(blocks, encode, seed)
         blocks = blocks.scaled(columns.scale)
-        lifetime, alpha, path = self.lifetime, self.alpha, None
-        if isinstance(lifetime, str) or isinstance(alpha, str):
-            lifetime, alpha, path = self._choose(blocks, encode, seed)
         n_trees = enough_trees(
             self.n_estimators,
             (blocks.n_rows, blocks.n_columns),
@@ -174,22 +174,24 @@ class BlockEstimator(MondrianEstimator):
         self.n_features_in_ = blocks.n_columns
         keep_names(self, names)
 
-    def _learn_scales(
-        self, blocks: Blocks, seed: int, columns: Callable[[NDArray[Any]], FloatArray]
-    ) -> Columns:
-        """Return scaled columns, with relevances learnt on fetched rows.
-
-        ``columns`` makes targets (n, T) of y.
-        """
+    def _chosen(self, blocks: Blocks, encode: Any, seed: int) -> tuple[Columns, Choice]:
+        """Return scaled columns and a width; what is to be learnt of them, on rows it fetches."""
         scale = blocks.column_scale(self.scale)
-        if not is_learnt(self.relevance, self.lifetime, self.scale):
-            return Columns.scaled(scale)
-        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
-        assert y is not None
-        no_ranks = np.zeros(scale.size, bool)
-        found = learn_columns(X, columns(y), unless_one(weight), seed, scale=scale, ranked=no_ranks)
-        relevance = found.columns.relevance
-        return Columns.scaled(scale / relevance, relevance)
+        columns = Columns.scaled(scale)
+        learns = is_learnt(self.relevance, self.lifetime, self.scale)
+        chooses = isinstance(self.lifetime, str) or isinstance(self.alpha, str)
+        if learns or chooses:
+            X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
+        if learns:
+            own, no_ranks = unless_one(weight), np.zeros(scale.size, bool)
+            Y = encode.columns(y)
+            relevance = learn_columns(
+                X, Y, own, seed, scale=scale, ranked=no_ranks
+            ).columns.relevance
+            columns = Columns.scaled(scale / relevance, relevance)
+        if chooses:
+            return columns, self._choose(X / columns.scale, y, weight, encode, seed)
+        return columns, (self.lifetime, float(self.alpha), None)
 
     def _for_workers(self, method: str) -> Self:
         """Return a copy whose ``method`` takes arrays, without anything large that it needs not."""

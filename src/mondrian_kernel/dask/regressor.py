@@ -12,7 +12,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._path.choose import Choice, sample_rows
+from mondrian_kernel._path.choose import Choice
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
@@ -169,10 +169,10 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self._one_output = n_dims == 1
         return Centred(blocks.target_mean)
 
-    def _choose(self, blocks: Blocks, encode: Centred, seed: int) -> Choice:
-        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
-        assert y is not None
-        return self._choose_width(X, numbers(y), unless_one(weight), seed)
+    def _choose(
+        self, X: FloatArray, y: Any, weight: FloatArray, encode: Centred, seed: int
+    ) -> Choice:
+        return self._choose_width(X, encode.columns(y), unless_one(weight), seed)
 
     def _makes_matrix(self, n_features: int) -> bool:
         return is_dense(self.solver, n_features)
