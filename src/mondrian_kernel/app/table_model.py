@@ -80,7 +80,7 @@ def load_table_model(file: str, n_jobs: int) -> TableModel:
         raise ValueError(
             f"{file}: it holds a {type(model).__name__}, not a model that 'fit' has written."
         )
-    model.estimator.n_jobs = model.estimator.features_.n_jobs = n_jobs
+    model.estimator.n_jobs = n_jobs
     return model
 
 

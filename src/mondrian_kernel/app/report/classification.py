@@ -26,6 +26,7 @@ from mondrian_kernel.app.report.page import (
     layer,
     number,
     percent,
+    table,
 )
 from mondrian_kernel.app.report.sections import (
     COLOURS,
@@ -141,13 +142,12 @@ def _confusion(
             f"The commonest mistake: {wrong[i, j]} rows of class {labels[i]} are predicted as "
             f"{labels[j]}."
         )
-    rows = [[label, *map(str, row)] for label, row in zip(labels, counts.tolist(), strict=True)]
     figure = Figure(
         "confusion",
         "True and predicted class",
         f"Number of test rows, of {y.size}, by true class (lines) and predicted class (columns).",
         {"kind": "matrix", "labels": labels, "counts": counts.tolist()},
-        Table(["true \\ predicted", *labels], rows),
+        table(["true \\ predicted", *labels], labels, *counts.T),
     )
     return figure, words
 
@@ -181,10 +181,7 @@ def _reliability(
             layer("line", "grey", x=[0, 1], y=[0, 1]),
             layer("points", "blue", x=mean, y=seen, size=2 + 6 * np.sqrt(count / count.max())),
         ),
-        Table(
-            [what, "came true", "rows"],
-            [[number(m), number(s), str(c)] for m, s, c in zip(mean, seen, count, strict=True)],
-        ),
+        table([what, "came true", "rows"], mean, seen, count),
     )
     return figure, words
 
