@@ -56,6 +56,7 @@ class TableModel:
 
     def frame(self, table: Table) -> Any:
         """Return the columns of a table that the estimator takes."""
+        table.require(list(self.categories), why=", which the model predicts from")
         return table.frame({name: words is not None for name, words in self.categories.items()})
 
 

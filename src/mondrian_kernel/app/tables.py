@@ -92,13 +92,15 @@ class Table:
         self.names: list[str] = names
         self.n_rows: int = n_rows
 
-    def require(self, names: list[str]) -> None:
-        """Raise an error if a column is not there."""
+    def require(self, names: list[str], why: str = "") -> None:
+        """Raise an error if a column is not there; ``why`` says why it is needed."""
         for name in names:
             if name not in self.names:
                 more = ", ..." if len(self.names) > settings.NAMES_IN_ERRORS else ""
                 there = ", ".join(self.names[: settings.NAMES_IN_ERRORS]) + more
-                raise TableError(f"{self.source}: there is no column {name!r}; it has {there}.")
+                raise TableError(
+                    f"{self.source}: there is no column {name!r}{why}; it has {there}."
+                )
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column as numbers, NaN where they are missing."""
@@ -135,7 +137,6 @@ class Table:
     def frame(self, is_text: dict[str, bool]) -> Any:
         """Return columns as a pyarrow table of text or numbers, with nulls for missing values."""
         pa, _ = _arrow()
-        self.require(list(is_text))
         columns = {
             name: pa.array(self.texts(name), pa.string(), from_pandas=True)
             if text
@@ -146,7 +147,6 @@ class Table:
 
     def parts(self, is_text: dict[str, bool]) -> TableParts:
         """Return the same as :meth:`frame`, some rows at a time."""
-        self.require(list(is_text))
         return _Frames(self, is_text)
 
     def pieces(self, names: list[str]) -> Iterator[Table]:

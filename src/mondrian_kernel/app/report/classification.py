@@ -47,7 +47,9 @@ def classification_content(measured: Measured, target: str) -> Content:
     classes, right = estimator.classes_, scores["accuracy"]
     guess, boosting = scores["accuracy_of_the_commonest"], measured.boosting
     values, counts = np.unique(measured.y_train, return_counts=True)
-    drawn = _classes_drawn(classes, values, counts)
+    # The classes with a curve of their own: of two the second, else the commonest.
+    common = values[np.argsort(-counts, kind="stable")[: len(COLOURS)]]
+    drawn = np.array([1]) if classes.size == 2 else np.sort(np.searchsorted(classes, common))
     importance_words, importance = importance_section(measured, _curves(measured, drawn))
     matrix, mistakes = _confusion(y, measured.predicted, classes)
     figures, words = [matrix], [f"loss={estimator.loss!r} gives no probabilities."]
@@ -90,16 +92,6 @@ def classification_content(measured: Measured, target: str) -> Content:
         *path_sections(measured.saved),
     ]
     return Content(tiles, summary, sections)
-
-
-def _classes_drawn(
-    classes: NDArray[Any], values: NDArray[Any], counts: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Return the classes with a curve of their own: of two the second, else the commonest."""
-    if classes.size == 2:
-        return np.array([1])
-    common = values[np.argsort(-counts, kind="stable")[: len(COLOURS)]]
-    return np.sort(np.searchsorted(classes, common))
 
 
 def _curves(measured: Measured, shown: NDArray[np.intp]) -> Curves:
