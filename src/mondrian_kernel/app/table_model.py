@@ -178,7 +178,7 @@ def refuse_useless_columns(table: Table, X: TableParts) -> None:
     empty = [name for name in words if counts[name] == 0]
     most = settings.MAX_CATEGORIES
     unique = [n for n, own in words.items() if len(own) > most and 2 * len(own) > counts[n]]
-    drop = f"leave out {' '.join(f'--drop {shlex.quote(name)}' for name in empty + unique)}"
+    drop = f"leave out with {' '.join(f'--drop {shlex.quote(name)}' for name in empty + unique)}"
     for name in empty:
         raise TableError(
             f"{table.source}: column {name!r} has no values in the {len(X)} rows to learn from; "
@@ -187,8 +187,7 @@ def refuse_useless_columns(table: Table, X: TableParts) -> None:
     for name in unique:
         raise TableError(
             f"{table.source}: column {name!r} has {len(words[name])} different texts in "
-            f"{counts[name]} rows, like a name or an identifier; {drop}, or turn it into numbers, "
-            "such as days for a date."
+            f"{counts[name]} rows, like a name or an identifier; {drop}, or turn it into numbers."
         )
 
 

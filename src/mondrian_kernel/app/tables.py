@@ -38,16 +38,20 @@ _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _COMMA = r"^[+-]?(\d*|\d{1,3}([. ']\d{3})+),\d+$"
 _UNIT = r"^[+-]?\s*[$€£¥]\s*[+-]?[\d.,' ]*\d$|^[+-]?\d[\d.,' ]*\s*[$€£¥%]$"
 _WITH_UNIT = ("a currency or per cent sign", _UNIT, "take the sign out of the file")
+_DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]\d{1,2}:\d\d.*)?$"
+_WITH_DATE = ("year, month and day", _DATE, "turn dates into numbers such as days, or --drop them")
 _TAKE_OUT = "take the commas out, or read the file with --decimal , if they are decimal commas"
 _DISGUISES = {
     ".": [
         ("commas between thousands", _THOUSANDS, _TAKE_OUT),
         ("a decimal comma", _COMMA, "read the file with --decimal ,"),
         _WITH_UNIT,
+        _WITH_DATE,
     ],
     ",": [
         ("a decimal point", r"^[+-]?\d*\.\d+$", "read the file without --decimal ,"),
         _WITH_UNIT,
+        _WITH_DATE,
     ],
 }
 
