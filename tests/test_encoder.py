@@ -514,3 +514,8 @@ def test_no_library_of_tables_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[[1.0, 0.0, 0.5, 0.0], [1.0, 1.0, 0.0, 0.5]]"
+
+
+def test_empty_text_is_a_category_like_others():
+    encoder = TableEncoder().fit(np.array([["b"], [""], ["a"], [None]], object))
+    assert encoder.categories_ == [["", "a", "b", None]]

@@ -450,6 +450,9 @@ FILE_EXPANSION_FREE = 2**24
 FILE_UNPACKED = 512
 # Level of compression: that regressor takes 1.6 s and 51 MB, at level 6 it takes 4.0 s and 48 MB.
 FILE_LEVEL = 1
+# An array is compressed if that makes some of its bytes, from the middle, smaller than this share.
+# A fit of 10 000 rows and 200 trees (california) is saved in 0.6 CPU seconds instead of 0.9.
+FILE_PROBE, FILE_GAIN = 2**16, 0.95
 
 
 # --- dask ---------------------------------------------------------------------------------------
@@ -473,7 +476,6 @@ BLOCK_TOL = 1e-10  # relative residual of a ridge fit by Lanczos
 BLOCK_PATH_TOL = 1e-4  # the same along a path; it ranks widths as well as an exact solution
 LBFGS_MEMORY = 20  # steps that L-BFGS remembers
 LBFGS_STEPS = 1000  # most steps
-CLASS_SAMPLE_ROWS = 10_000  # rows that are fetched to choose the width of a classifier
 
 
 # --- app: command line, tables from files, report -----------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -14,13 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._tables.columns import Column, read_columns
-from mondrian_kernel._tables.encoding import (
-    LearntCategory,
-    LearntNumber,
-    category_codes,
-    fill,
-    lower_median,
-)
+from mondrian_kernel._tables.encoding import ColumnCode, encode_column, lower_median
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.on_disk import TableParts, blank_rows, column_groups
@@ -240,36 +234,25 @@ def learn_table(
 
     A table in parts is read twice, and many of its rows are encoded into a file.
     """
-    learnt: list[LearntNumber | LearntCategory] = []
+    learnt: list[ColumnCode] = []
     n_rows = 0
     for columns in _parts(encoder, X, reset=True):
         if not learnt:
-            for column, chosen in zip(
-                columns, _chosen(columns, encoder.categorical_features), strict=True
-            ):
-                if column.is_category() if chosen is None else chosen:
-                    words = column.listed() if listed else []
-                    learnt.append(LearntCategory(words, encoder.max_categories))
-                else:
-                    learnt.append(LearntNumber())
+            chosen = _chosen(columns, encoder.categorical_features)
+            for column, is_category in zip(columns, chosen, strict=True):
+                words = column.listed() if listed else []
+                learnt.append(ColumnCode(words if is_category else None))
         for one, column in zip(learnt, columns, strict=True):
             one.see(column)
         n_rows += len(columns[0].data)
     if not learnt:
         raise ValueError("The table has no rows.")
     for one, column in zip(learnt, columns, strict=True):
-        one.settle(column, y, n_rows)
-    first = np.cumsum([0, *(one.is_number.size for one in learnt)]).tolist()
-    shape = n_rows, first[-1]
-    rows = blank_rows(*shape) if isinstance(X, TableParts) else np.empty(shape)
-    begin = 0
-    for columns in _parts(encoder, X, reset=False):
-        end = begin + len(columns[0].data)
-        for one, column, place in zip(learnt, columns, first, strict=False):
-            part = one.encoded(column)
-            rows[begin:end, place : place + part.shape[1]] = part
-        begin = end
-    at = dict(zip(first, learnt, strict=False))
+        one.settle(column, encoder.max_categories, y, n_rows)
+    _keep(encoder, learnt)
+    rows = _encoded(encoder, X, n_rows, encoder)
+    first = np.unique(encoder.column_of_output_, return_index=True)[1]
+    at = dict(zip(first.tolist(), learnt, strict=True))
     for j, values in column_groups(rows):
         changed = at[j].finish(values) if j in at else None
         if changed is not None:
@@ -291,10 +274,10 @@ def learn_numbers(encoder: TableEncoder, rows: FloatArray) -> None:
     """Fit an encoder to rows of numbers without gaps, which need no encoding."""
     encoder.n_features_in_ = rows.shape[1]
     medians = [lower_median(column) for _, column in column_groups(rows)]
-    _keep(encoder, [LearntNumber(median=median) for median in medians])
+    _keep(encoder, [ColumnCode(median=median) for median in medians])
 
 
-def _keep(encoder: TableEncoder, learnt: Sequence[LearntNumber | LearntCategory]) -> None:
+def _keep(encoder: TableEncoder, learnt: list[ColumnCode]) -> None:
     encoder.categories_ = [one.categories for one in learnt]
     encoder.tables_ = [one.table for one in learnt]
     encoder.medians_ = np.array([one.median for one in learnt])
@@ -310,36 +293,36 @@ def encode_table(encoder: TableEncoder, X: Any, checker: Any) -> FloatArray:
         return encode_columns(encoder, read_columns(checker, X, reset=False))
     if X.n_rows == 0:
         raise ValueError("The table has no rows.")
-    rows, begin = blank_rows(X.n_rows, encoder.is_number_.size), 0
+    return _encoded(encoder, X, X.n_rows, checker)
+
+
+def _encoded(encoder: TableEncoder, X: Any, n_rows: int, checker: Any) -> FloatArray:
+    """Encode a table part by part."""
+    shape = n_rows, encoder.is_number_.size
+    rows = blank_rows(*shape) if isinstance(X, TableParts) else np.empty(shape)
+    begin = 0
     for columns in _parts(checker, X, reset=False):
-        part = encode_columns(encoder, columns)
-        rows[begin : begin + part.shape[0]] = part
-        begin += part.shape[0]
+        end = begin + len(columns[0].data)
+        rows[begin:end] = encode_columns(encoder, columns)
+        begin = end
     return rows
 
 
 def encode_columns(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
     """Encode columns of the table that an encoder was fitted on."""
-    parts = []
-    for j, column in enumerate(columns):
-        words = encoder.categories_[j]
-        if words is None:
-            numbers = column.numbers("held numbers when it was fitted: turn it into numbers")
-            parts.append(fill(numbers, encoder.medians_[j], bool(encoder.has_gaps_[j])))
-        else:
-            parts.append(encoder.tables_[j][category_codes(column, column.words(), words)])
-    return np.concatenate(parts, axis=1)
+    codes = encoder.categories_, encoder.tables_, encoder.medians_, encoder.has_gaps_
+    return np.concatenate(list(map(encode_column, columns, *codes)), axis=1)
 
 
-def _chosen(columns: list[Column], given: Any) -> list[bool | None]:
-    """Return which columns are categories by the parameter; None where the dtype decides."""
+def _chosen(columns: list[Column], given: Any) -> list[bool]:
+    """Return which columns are categories, by the parameter or by their dtypes."""
     names = [column.name for column in columns]
     if given is None or isinstance(given, str):
-        return [None if given else False] * len(names)
+        return [given is not None and column.is_category() for column in columns]
     listed = np.asarray(given)
     if listed.dtype == bool and listed.shape == (len(names),):
         return list(listed)
-    chosen: list[bool | None] = [False] * len(names)
+    chosen = [False] * len(names)
     for item in listed.ravel().tolist():
         place = names.index(item) if isinstance(item, str) and item in names else item
         if type(place) is not int or not 0 <= place < len(names):

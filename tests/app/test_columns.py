@@ -49,6 +49,9 @@ def test_identifiers_are_refused():
     with pytest.raises(TableError, match="column 'a' has 60 different texts in 60 rows"):
         refuse_useless_columns(table({"a": names}), frame({"a": names}))
     refuse_useless_columns(table({"a": names}), frame({"a": names * 2}))
+    both = {"a b": names, "c": [None] * len(names)}
+    with pytest.raises(TableError, match="--drop c --drop 'a b'"):
+        refuse_useless_columns(table(both), frame(both))
 
 
 @pytest.mark.parametrize("empty", [[None, None], [None, "x"], [None, 1.0]])

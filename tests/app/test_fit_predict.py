@@ -346,7 +346,7 @@ def test_rows_to_predict_may_lack_values_and_hold_new_categories(models, tmp_pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("area\n1\n", "there is no column 'kind'; it has area."),
+        ("area\n1\n", "there is no column 'kind', which the model predicts from; it has area."),
         ("area,kind\nbig,brick\n", "row 1 below the header, column 'area' holds 'big'"),
         ("area,kind\n1,brick\n1\n", "row 2 below the header has 1 values"),
         ("area,kind\n1,brick\ninf,brick\n", "row 2 below the header, column 'area' is infinite"),

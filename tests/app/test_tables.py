@@ -178,6 +178,8 @@ class TestDecimalComma:
             (".", ["1,099", "2,000"], "commas between thousands", "take the commas out, or"),
             (".", ["$5", "$ 1,099.50"], "a currency or per cent sign", "take the sign out"),
             (".", ["5 €", "7,50 €"], "a currency", "take the sign out"),
+            (".", ["2021-03-01", "2021-03-02 13:05"], "with year, month and day", "--drop them"),
+            (",", ["1.3.2021", "24.12.2021"], "with year, month and day", "such as days"),
             (".", ["5%", "7 %"], "per cent sign", "take the sign out"),
             (",", ["1.5", "2.5"], "a decimal point", "without --decimal ,"),
         ],

@@ -91,7 +91,7 @@ def test_few_rows_choose_as_in_one_place(class_weight):
 
 
 def test_many_rows_choose_on_a_sample_whatever_the_blocks(monkeypatch):
-    monkeypatch.setattr(settings, "CLASS_SAMPLE_ROWS", 150)
+    monkeypatch.setattr(settings, "CHOICE_ROWS", 150)
     models = [
         DaskMondrianKernelClassifier(n_estimators=10, random_state=1).fit(
             da.from_array(ROWS, chunks=(n, -1)), da.from_array(LABELS, chunks=n)

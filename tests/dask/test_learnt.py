@@ -66,3 +66,12 @@ def test_what_belongs_to_one_width_is_refused():
         DaskMondrianKernelRegressor("auto").fit(ROWS, ROWS[:, 0])
     assert not hasattr(DaskMondrianKernelRegressor(), "predict_interval")
     assert not hasattr(DaskMondrianKernelClassifier(), "predict_set")
+
+
+def test_partitions_without_rows_have_no_predictions():
+    labels = np.where(TARGETS > 0, "high", "low")
+    X = dd.from_pandas(FRAME, npartitions=3)
+    model = DaskMondrianKernelClassifier("auto", **OPTIONS)
+    model.fit(X, dd.from_pandas(pd.Series(labels), npartitions=3))
+    some = X.map_partitions(lambda part: part if part.index[0] else part.iloc[:0], meta=X._meta)
+    assert model.predict_proba(some).compute().shape == (len(some), 2)

@@ -13,12 +13,11 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from mondrian_kernel import __version__
 from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
-
-_DATA = "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,7 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mondrian-kernel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (summary, text, add_arguments, module, shared) in _COMMANDS.items():
+    for name, (module, own, running, summary, text) in _COMMANDS.items():
         description, _, details = text.partition("\n\n")
         command = commands.add_parser(
             name,
@@ -90,136 +89,115 @@ def make_parser() -> argparse.ArgumentParser:
             epilog=details,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        add_arguments(command)
         command.set_defaults(module=module)
-        _add_shared(command, shared)
+        group = command.add_argument_group("running")
+        for place, words in (command, own), (group, f"{running} --json --quiet --debug"):
+            for word in words.split():
+                options = _ARGUMENTS.get(f"{name} {word}") or _ARGUMENTS[word]
+                place.add_argument(*(["-o"] if word == "--output" else []), word, **options)
     return parser
 
 
-def _add_shared(command: argparse.ArgumentParser, shared: str) -> None:
-    """Add the options of all commands, and those named in ``shared``."""
-    group = command.add_argument_group("running")
-    if "seed" in shared:
-        seed = "seed of everything random (0)"
-        group.add_argument("--seed", type=_whole(0), default=0, metavar="N", help=seed)
-    if "jobs" in shared:
-        group.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
-    group.add_argument("--json", action="store_true", help="print the result as JSON")
-    group.add_argument("--quiet", action="store_true", help="no words, notes or progress")
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-
-
-def _add_data(command: argparse.ArgumentParser) -> None:
-    command.add_argument("data", metavar="DATA", help=_DATA)
-    decimal = "decimal sign of numbers in a text file: . (default) or ,"
-    command.add_argument("--decimal", choices=[".", ","], default=".", help=decimal)
-
-
-def _add_model(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="a file that 'fit' has written")
-
-
-def _add_output(command: argparse.ArgumentParser, default: str | None, text: str) -> None:
-    command.add_argument("-o", "--output", default=default, metavar="FILE", help=text)
-
-
-def _learning(command: argparse.ArgumentParser) -> None:
-    _add_data(command)
-    command.add_argument("--target", required=True, metavar="COL", help="the column to predict")
-    command.add_argument(
-        "--task",
-        choices=["auto", "regression", "classification"],
-        default="auto",
-        help="auto: classification if the target is text or has two values, else regression",
-    )
-    drop = "leave a column out, such as an identifier; may be repeated"
-    command.add_argument("--drop", action="append", default=[], metavar="COL", help=drop)
-    categorical = "treat the numbers of a column as categories; may be repeated"
-    command.add_argument(
-        "--categorical", action="append", default=[], metavar="COL", help=categorical
-    )
-
-
-def _fit(command: argparse.ArgumentParser) -> None:
-    _learning(command)
-    _add_output(command, "model.mondrian", "where to save the model (model.mondrian)")
-    command.add_argument("--report", metavar="FILE", help="also write a report, an HTML file")
-    holdout = (
-        f"share of the rows to set aside for measuring ({settings.HELD_OUT_SHARE}); 0 for none"
-    )
-    command.add_argument(
-        "--holdout",
-        type=_share(least=0.0),
-        default=settings.HELD_OUT_SHARE,
-        metavar="SHARE",
-        help=holdout,
-    )
-    trees = "number of trees; more trees come closer to the exact kernel"
-    command.add_argument("--trees", type=_whole(1), metavar="M", help=trees)
-
-
-def _predict(command: argparse.ArgumentParser) -> None:
-    _add_model(command)
-    _add_data(command)
-    interval = f"share of true values to be inside the intervals ({settings.COVERAGE})"
-    command.add_argument("--interval", type=_share(), metavar="P", help=interval)
-    output = "where to write: .csv, .tsv (also .gz) or .parquet; - is the standard output"
-    _add_output(command, "-", output)
-
-
-def _path(command: argparse.ArgumentParser) -> None:
-    _learning(command)
-    plot = "draw the path instead, as .png, .svg or .pdf"
-    command.add_argument("--plot", metavar="FILE", help=plot)
-    trees = f"number of trees ({settings.PATH_TREES})"
-    command.add_argument(
-        "--trees", type=_whole(1), default=settings.PATH_TREES, metavar="M", help=trees
-    )
-    rows = f"of a larger file use a random sample of so many rows ({settings.PATH_ROWS})"
-    command.add_argument(
-        "--max-rows", type=_whole(2), default=settings.PATH_ROWS, metavar="N", help=rows
-    )
-
-
-def _update(command: argparse.ArgumentParser) -> None:
-    _add_model(command)
-    _add_data(command)
-    _add_output(command, None, "where to save the model (MODEL is replaced)")
-
-
-def _inspect(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", metavar="MODEL", help="a saved model")
-
-
-def _demo(command: argparse.ArgumentParser) -> None:
-    report = "where to write the report (mondrian-demo.html)"
-    command.add_argument("--report", default="mondrian-demo.html", metavar="FILE", help=report)
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def whole_number(text: str) -> int:
-        number = int(text)
-        if number < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
-        return number
-
-    return whole_number
-
-
-def _share(least: float | None = None) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        share = float(text)
-        if not (0 < share < 1 or share == least):
-            raise argparse.ArgumentTypeError(f"must lie between 0 and 1, got {text}")
-        return share
+def _number(kind: type, is_valid: Callable[[Any], bool], rule: str) -> Callable[[str], Any]:
+    def number(text: str) -> Any:
+        value = kind(text)
+        if not is_valid(value):
+            raise argparse.ArgumentTypeError(f"must {rule}, got {text}")
+        return value
 
     return number
 
 
-# Of each command: a line for the list, the help text, the function that adds its arguments, its
-# module, and which shared options it has.
+def _option(text: str, metavar: str | None = None, **options: Any) -> dict[str, Any]:
+    return options | {"help": text} | ({} if metavar is None else {"metavar": metavar})
+
+
+_COUNT = _number(int, lambda n: n >= 1, "be at least 1")
+_SHARE = "lie between 0 and 1"
+# Arguments by their names; "command name" is one that differs from that of other commands.
+_ARGUMENTS = {
+    "data": _option(
+        "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe", "DATA"
+    ),
+    "model": _option("a file that 'fit' has written", "MODEL"),
+    "inspect model": _option("a saved model", "MODEL"),
+    "--decimal": _option(
+        "decimal sign of numbers in a text file: . (default) or ,", choices=[".", ","], default="."
+    ),
+    "--target": _option("the column to predict", "COL", required=True),
+    "--task": _option(
+        "auto: classification if the target is text or has two values, else regression",
+        choices=["auto", "regression", "classification"],
+        default="auto",
+    ),
+    "--drop": _option(
+        "leave a column out, such as an identifier; may be repeated",
+        "COL",
+        action="append",
+        default=[],
+    ),
+    "--categorical": _option(
+        "treat the numbers of a column as categories; may be repeated",
+        "COL",
+        action="append",
+        default=[],
+    ),
+    "fit --output": _option(
+        "where to save the model (model.mondrian)", "FILE", default="model.mondrian"
+    ),
+    "predict --output": _option(
+        "where to write: .csv, .tsv (also .gz) or .parquet; - is the standard output",
+        "FILE",
+        default="-",
+    ),
+    "update --output": _option("where to save the model (MODEL is replaced)", "FILE"),
+    "--report": _option("also write a report, an HTML file", "FILE"),
+    "demo --report": _option(
+        "where to write the report (mondrian-demo.html)", "FILE", default="mondrian-demo.html"
+    ),
+    "--holdout": _option(
+        f"share of the rows to set aside for measuring ({settings.HELD_OUT_SHARE}); 0 for none",
+        "SHARE",
+        type=_number(float, lambda p: 0 <= p < 1, _SHARE),
+        default=settings.HELD_OUT_SHARE,
+    ),
+    "--interval": _option(
+        f"share of true values to be inside the intervals ({settings.COVERAGE})",
+        "P",
+        type=_number(float, lambda p: 0 < p < 1, _SHARE),
+    ),
+    "--plot": _option("draw the path instead, as .png, .svg or .pdf", "FILE"),
+    "--trees": _option(
+        "number of trees; more trees come closer to the exact kernel", "M", type=_COUNT
+    ),
+    "path --trees": _option(
+        f"number of trees ({settings.PATH_TREES})", "M", type=_COUNT, default=settings.PATH_TREES
+    ),
+    "--max-rows": _option(
+        f"of a larger file use a random sample of so many rows ({settings.PATH_ROWS})",
+        "N",
+        type=_number(int, lambda n: n >= 2, "be at least 2"),
+        default=settings.PATH_ROWS,
+    ),
+    "--seed": _option(
+        "seed of everything random (0)",
+        "N",
+        type=_number(int, lambda n: n >= 0, "be at least 0"),
+        default=0,
+    ),
+    "--jobs": _option("threads (all cores)", "N", type=int),
+    "--json": _option("print the result as JSON", action="store_true"),
+    "--quiet": _option("no words, notes or progress", action="store_true"),
+    "--debug": _option("show the traceback of an error", action="store_true"),
+}
+
+_LEARNING = "data --decimal --target --task --drop --categorical"
+# Of each command: its module, its arguments, how it is run, a line for the list, the help text.
 _COMMANDS = {
     "demo": (
+        "demo",
+        "--report",
+        "--seed --jobs",
         "learn a generated data set and compare with other methods",
         """\
 Learn a generated data set, compare with other methods, and write a report.
@@ -227,11 +205,11 @@ Learn a generated data set, compare with other methods, and write a report.
 examples:
   mondrian-kernel demo
   mondrian-kernel demo --seed 1 --report demo.html""",
-        _demo,
-        "demo",
-        "seed jobs",
     ),
     "fit": (
+        "commands",
+        f"{_LEARNING} --output --report --holdout --trees",
+        "--seed --jobs",
         "fit a table and save the model",
         """\
 Fit a model that predicts one column of a table from the others, and save it.
@@ -249,11 +227,11 @@ The first command on a machine compiles for some seconds.
 examples:
   mondrian-kernel fit houses.csv --target price --report houses.html
   mondrian-kernel fit haeuser.csv --target preis --decimal , --drop id -o haeuser.mondrian""",
-        _fit,
-        "commands",
-        "seed jobs",
     ),
     "predict": (
+        "predict",
+        "model data --decimal --interval --output",
+        "--jobs",
         "predict the rows of a table",
         """\
 Predict the rows of a table with a saved model.
@@ -266,11 +244,11 @@ spreadsheet would take for a formula begins with an apostrophe in CSV and TSV fi
 examples:
   mondrian-kernel predict model.mondrian new.csv --interval 0.8 -o predicted.csv
   zcat new.csv.gz | mondrian-kernel predict model.mondrian - | head""",
-        _predict,
-        "predict",
-        "jobs",
     ),
     "path": (
+        "commands",
+        f"{_LEARNING} --plot --trees --max-rows",
+        "--seed --jobs",
         "show the error at every lifetime",
         """\
 Grow one set of trees through all lifetimes and show the error at each.
@@ -281,11 +259,11 @@ of rows that were left out or held out. After Ctrl-C the path so far is shown.
 examples:
   mondrian-kernel path houses.csv --target price
   mondrian-kernel path houses.csv --target price --plot path.svg""",
-        _path,
-        "commands",
-        "seed jobs",
     ),
     "update": (
+        "commands",
+        "model data --decimal --output",
+        "--jobs",
         "let a saved model learn more rows",
         """\
 Let a saved model learn more rows. It does not need those it was fitted on.
@@ -297,11 +275,11 @@ those of the fit.
 examples:
   mondrian-kernel update model.mondrian today.csv
   mondrian-kernel update model.mondrian today.csv -o newer.mondrian""",
-        _update,
-        "commands",
-        "jobs",
     ),
     "inspect": (
+        "commands",
+        "model",
+        "",
         "describe a saved model",
         """\
 Describe a saved model: its lifetimes, its errors on rows held out, and its columns.
@@ -309,8 +287,5 @@ Describe a saved model: its lifetimes, its errors on rows held out, and its colu
 examples:
   mondrian-kernel inspect model.mondrian
   mondrian-kernel inspect model.mondrian --json""",
-        _inspect,
-        "commands",
-        "",
     ),
 }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from mondrian_kernel import _settings as settings
@@ -71,8 +72,9 @@ class Measured:
         saved: Any = None,
     ) -> None:
         self.is_regression = not hasattr(estimator, "classes_")
-        self.X_train, self.y_train = _check_rows(estimator, X_train, y_train, "y_train")
-        X, y = _check_rows(estimator, X_test, y_test, "y_test")
+        self._X_train, self.y_train = X_train, _check_targets(y_train, "y_train")
+        X, y = estimator._check_new(X_test), _check_targets(y_test, "y_test")
+        check_consistent_length(X, y)
         known = np.ones(y.size, bool) if self.is_regression else np.isin(y, estimator.classes_)
         if not known.any():
             raise ValueError(
@@ -91,6 +93,19 @@ class Measured:
         self.estimator = _for_numbers(estimator, X.shape[1])
         self.saved = estimator if saved is None else saved
         self.fitted, self._tables, self._known = estimator, X_test, known
+
+    @cached_property
+    def X_train(self) -> FloatArray:
+        """Rows as the fit has seen them: means of y for categories leave out a row's own y."""
+        encoder, X, y = self.fitted.encoder_, self._X_train, self.y_train
+        check_consistent_length(X, y)
+        if encoder is None:
+            rows: FloatArray = self.fitted._check_new(X)
+            return rows
+        encoded: FloatArray = clone(encoder).fit_transform(
+            X, y if self.is_regression else y.astype(str)
+        )
+        return encoded
 
     def words(self, column: int) -> NDArray[Any]:
         """Return the values of a column in the test rows, as they were before encoding."""
@@ -266,20 +281,15 @@ def _rmse(y: FloatArray, predicted: Any) -> float:
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
-def _check_rows(
-    estimator: Any, X: ArrayLike, y: ArrayLike, name: str
-) -> tuple[FloatArray, NDArray[Any]]:
-    """Check rows and targets and return them as arrays; ``name`` is that of the targets."""
-    rows = estimator._check_new(X)
+def _check_targets(y: ArrayLike, name: str) -> NDArray[Any]:
     targets = np.asarray(y)
     if targets.ndim != 1:
         raise ValueError(
             f"{name} must have one target a row, got the shape {targets.shape}. Fit a model for "
             "each target and report on each."
         )
-    check_consistent_length(rows, targets)
     assert_all_finite(targets, input_name=name)
-    return rows, targets
+    return targets
 
 
 def _for_numbers(estimator: Any, n_columns: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ class TableModel:
 
     def frame(self, table: Table) -> Any:
         """Return the columns of a table that the estimator takes."""
+        table.require(list(self.categories), why=", which the model predicts from")
         return table.frame({name: words is not None for name, words in self.categories.items()})
 
 
@@ -79,7 +81,7 @@ def load_table_model(file: str, n_jobs: int | None) -> TableModel:
         raise ValueError(
             f"{file}: it holds a {type(model).__name__}, not a model that 'fit' has written."
         )
-    model.estimator.n_jobs = model.estimator.features_.n_jobs = n_jobs
+    model.estimator.n_jobs = n_jobs
     return model
 
 
@@ -164,7 +166,7 @@ def frame_to_learn(table: Table, names: list[str], categorical: list[str]) -> Ta
 
 
 def refuse_useless_columns(table: Table, X: TableParts) -> None:
-    """Raise an error if a column of the rows to learn from has no values, or is an identifier."""
+    """Raise an error if columns of the rows to learn from have no values, or are identifiers."""
     counts: Counter[str] = Counter()
     words: dict[str, set[str]] = {}
     for frame in X:
@@ -173,18 +175,20 @@ def refuse_useless_columns(table: Table, X: TableParts) -> None:
             own = words.setdefault(name, set())
             if str(column.type) == "string":
                 own.update(column.drop_null().unique().to_pylist())
-    for name, found in words.items():
-        n_values, n_words = counts[name], len(found)
-        if n_values == 0:
-            raise TableError(
-                f"{table.source}: column {name!r} has no values in the {len(X)} rows to learn "
-                "from; leave it out (--drop)."
-            )
-        if n_words > settings.MAX_CATEGORIES and 2 * n_words > n_values:
-            raise TableError(
-                f"{table.source}: column {name!r} has {n_words} different texts in {n_values} "
-                "rows, like a name or an identifier; leave it out (--drop) or turn it into numbers."
-            )
+    empty = [name for name in words if counts[name] == 0]
+    most = settings.MAX_CATEGORIES
+    unique = [n for n, own in words.items() if len(own) > most and 2 * len(own) > counts[n]]
+    drop = f"leave out with {' '.join(f'--drop {shlex.quote(name)}' for name in empty + unique)}"
+    for name in empty:
+        raise TableError(
+            f"{table.source}: column {name!r} has no values in the {len(X)} rows to learn from; "
+            f"{drop}."
+        )
+    for name in unique:
+        raise TableError(
+            f"{table.source}: column {name!r} has {len(words[name])} different texts in "
+            f"{counts[name]} rows, like a name or an identifier; {drop}, or turn it into numbers."
+        )
 
 
 def guess_task(table: Table, target: str) -> str:

@@ -38,16 +38,20 @@ _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 _COMMA = r"^[+-]?(\d*|\d{1,3}([. ']\d{3})+),\d+$"
 _UNIT = r"^[+-]?\s*[$€£¥]\s*[+-]?[\d.,' ]*\d$|^[+-]?\d[\d.,' ]*\s*[$€£¥%]$"
 _WITH_UNIT = ("a currency or per cent sign", _UNIT, "take the sign out of the file")
+_DATE = r"^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([ T]\d{1,2}:\d\d.*)?$"
+_WITH_DATE = ("year, month and day", _DATE, "turn dates into numbers such as days, or --drop them")
 _TAKE_OUT = "take the commas out, or read the file with --decimal , if they are decimal commas"
 _DISGUISES = {
     ".": [
         ("commas between thousands", _THOUSANDS, _TAKE_OUT),
         ("a decimal comma", _COMMA, "read the file with --decimal ,"),
         _WITH_UNIT,
+        _WITH_DATE,
     ],
     ",": [
         ("a decimal point", r"^[+-]?\d*\.\d+$", "read the file without --decimal ,"),
         _WITH_UNIT,
+        _WITH_DATE,
     ],
 }
 
@@ -70,33 +74,37 @@ class TableError(ValueError):
 class Table:
     """Named columns of text or numbers, and where they came from.
 
-    ``source`` is the name of the file, for errors; ``data`` a pyarrow table, or columns of a
-    Parquet file; ``decimal`` the sign in numbers that are stored as text; ``first`` the number of
-    the first row, where this is a part of a table.
+    ``source`` is the name of the file, for errors; ``data`` a pyarrow table, or a Parquet file, of
+    which columns are read when they are used; ``decimal`` the sign in numbers that are text;
+    ``first`` the number of the first row, where this is a part of a table.
     """
 
     def __init__(self, source: str, data: Any, decimal: str = ".", first: int = 0) -> None:
-        names = data.column_names
+        on_disk = isinstance(data, ParquetTable)
+        names = data.columns if on_disk else data.column_names
+        n_rows = data.n_rows if on_disk else data.num_rows
         for position, name in enumerate(names):
             if not name.strip():
                 raise TableError(f"{source}: column {position + 1} has no name in the header.")
             if names.index(name) < position:
                 raise TableError(f"{source}: two columns are named {name!r}.")
-        if data.num_rows == 0:
+        if n_rows == 0:
             raise TableError(f"{source}: there are no rows below the header.")
         self.source, self._data, self._decimal, self._first = source, data, decimal, first
         self._disguises = _DISGUISES[decimal]
         self._number = _NUMBER.replace(r"\.", re.escape(decimal))
         self.names: list[str] = names
-        self.n_rows: int = data.num_rows
+        self.n_rows: int = n_rows
 
-    def require(self, names: list[str]) -> None:
-        """Raise an error if a column is not there."""
+    def require(self, names: list[str], why: str = "") -> None:
+        """Raise an error if a column is not there; ``why`` says why it is needed."""
         for name in names:
             if name not in self.names:
                 more = ", ..." if len(self.names) > settings.NAMES_IN_ERRORS else ""
                 there = ", ".join(self.names[: settings.NAMES_IN_ERRORS]) + more
-                raise TableError(f"{self.source}: there is no column {name!r}; it has {there}.")
+                raise TableError(
+                    f"{self.source}: there is no column {name!r}{why}; it has {there}."
+                )
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column as numbers, NaN where they are missing."""
@@ -133,7 +141,6 @@ class Table:
     def frame(self, is_text: dict[str, bool]) -> Any:
         """Return columns as a pyarrow table of text or numbers, with nulls for missing values."""
         pa, _ = _arrow()
-        self.require(list(is_text))
         columns = {
             name: pa.array(self.texts(name), pa.string(), from_pandas=True)
             if text
@@ -144,16 +151,20 @@ class Table:
 
     def parts(self, is_text: dict[str, bool]) -> TableParts:
         """Return the same as :meth:`frame`, some rows at a time."""
-        self.require(list(is_text))
         return _Frames(self, is_text)
 
     def pieces(self, names: list[str]) -> Iterator[Table]:
         """Yield columns of some rows at a time, as tables."""
         pa, _ = _arrow()
-        first, data = 0, self._data.select(names)
-        for piece in data.to_batches(settings.BLOCK_ROWS):
-            yield Table(self.source, pa.Table.from_batches([piece]), self._decimal, first)
-            first += piece.num_rows
+        first, data, n = 0, self._data, settings.BLOCK_ROWS
+        with _clear_errors(self.source):
+            if isinstance(data, ParquetTable):
+                batches = ParquetTable(data.file, names).batches(n)
+            else:
+                batches = data.select(names).to_batches(n)
+            for batch in batches:
+                yield Table(self.source, pa.Table.from_batches([batch]), self._decimal, first)
+                first += batch.num_rows
 
     def share_of_numbers(self, name: str) -> float:
         """Return the share of numbers among the values that are not missing; NaN if all are."""
@@ -195,8 +206,9 @@ class Table:
         Decimals become floats, unless every digit is to be kept.
         """
         pa, pc = _arrow()
-        types = pa.types
-        column = self._data.column(name)
+        types, data = pa.types, self._data
+        with _clear_errors(self.source):
+            column = data.read(name) if isinstance(data, ParquetTable) else data.column(name)
         if types.is_dictionary(column.type):
             column = pc.cast(column, column.type.value_type)
         kind = column.type
@@ -211,7 +223,7 @@ class Table:
             return pc.if_else(pc.is_nan(column), None, column)
         raise TableError(
             f"{self.source}: column {name!r} holds values of type {kind}; use numbers, text or "
-            "truth values."
+            "truth values, or leave it out (--drop)."
         )
 
 
@@ -226,34 +238,14 @@ class _Frames(TableParts):
             yield piece.frame(self._is_text)
 
 
-class ParquetColumns:
-    """Columns of a Parquet file that stay there until they are asked for, as a pyarrow table."""
-
-    def __init__(self, file: str, columns: list[str] | None = None) -> None:
-        self._table = ParquetTable(file, columns)
-        self.column_names, self.num_rows = self._table.columns, self._table.n_rows
-
-    def column(self, name: str) -> Any:
-        """Return a column in memory."""
-        with self._clear_errors():
-            return self._table.read(name)
-
-    def select(self, names: list[str]) -> ParquetColumns:
-        """Return some of the columns."""
-        return ParquetColumns(self._table.file, names)
-
-    def to_batches(self, n_rows: int) -> Iterator[Any]:
-        """Yield some rows at a time."""
-        with self._clear_errors():
-            yield from self._table.batches(n_rows)
-
-    @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        pa, _ = _arrow()
-        try:
-            yield
-        except pa.ArrowException as error:
-            raise TableError(f"{self._table.file}: {_first_line(error)}.") from error
+@contextmanager
+def _clear_errors(source: str) -> Iterator[None]:
+    """Name the file in errors of pyarrow."""
+    pa, _ = _arrow()
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise TableError(f"{source}: {_first_line(error)}.") from error
 
 
 def read_table(source: str, decimal: str = ".") -> Table:
@@ -288,23 +280,22 @@ def read_table(source: str, decimal: str = ".") -> Table:
     """
     pa, _ = _arrow()
     name = "standard input" if source == "-" else source
-    try:
+    with _clear_errors(name):
         if source != "-" and Path(source).is_file():  # a pipe can be read once
             with Path(source).open("rb") as opened:
                 if opened.read(4) == b"PAR1":
-                    return Table(name, ParquetColumns(source), decimal)
+                    return Table(name, ParquetTable(source), decimal)
         if source == "-" and sys.stdin is None:
             raise TableError("standard input: it is closed; give the name of a file.")
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+            try:
+                data = gzip.decompress(data)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise TableError(f"{name}: it is damaged: {error}.") from error
         if data[:4] == b"PAR1":
             return Table(name, pa.parquet.read_table(pa.BufferReader(data)), decimal)
         return Table(name, _parse(_as_utf8_lines(data, name), name), decimal)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"{name}: it is damaged: {error}.") from error
-    except pa.ArrowException as error:
-        raise TableError(f"{name}: {_first_line(error)}.") from error
 
 
 def _as_utf8_lines(data: bytes, name: str) -> bytes:

@@ -90,7 +90,11 @@ def if_learnt(method: Callable[..., Any]) -> Any:
     return available_if(check)(method)
 
 
-def lazy(local: Callable[..., Any], width: Callable[..., int | None], dtype: Any = float) -> Any:
+def lazy(
+    local: Callable[..., Any],
+    width: Callable[..., int | None] = lambda model: None,
+    dtype: Any = float,
+) -> Any:
     """Return a method of a local estimator that is lazy where X is a dask collection.
 
     ``width`` of the model and the options is the number of columns of the answer, None for a
@@ -118,13 +122,12 @@ class BlockEstimator(MondrianEstimator):
         "lifetime": [Interval(Real, 0, None, closed="left"), StrOptions({"path", "auto"})],
         "keep_cells": ["boolean", StrOptions({"auto"})],
     }
-    categorical_features = "from_dtype"
     keep_cells: bool | str
     # What makes targets of blocks of y, given blocks and the number of dimensions of y; a choice as
-    # the local estimator makes it, on rows that are fetched; whether a square matrix of so many
+    # the local estimator makes it, on rows that were fetched; whether a square matrix of so many
     # features is summed up; the record with weights.
     _encoding: Callable[[Blocks, int], Any]
-    _choose: Callable[[Blocks, Any, int], Choice]
+    _choose: Callable[[FloatArray, Any, FloatArray, Any, int], Choice]
     _makes_matrix: Callable[[int], bool]
     _solved: Callable[[FittedModel, CellBlocks, Any], FittedModel]
 
@@ -150,13 +153,10 @@ class BlockEstimator(MondrianEstimator):
         blocks = Blocks(rows, targets, sample_weight, numeric=numeric)
         blocks.check_numbers()
         if not isinstance(self.alpha, str):
-            check_penalty(self.alpha, blocks.summary.rows.weight)
+            check_penalty(self.alpha, blocks.summary.weight)
         seed, encode = draw_seed(self.random_state), self._encoding(blocks, targets.ndim)
-        columns = self._learn_scales(blocks, seed, encode.columns)
+        columns, (lifetime, alpha, path) = self._chosen(blocks, encode, seed)
         blocks = blocks.scaled(columns.scale)
-        lifetime, alpha, path = self.lifetime, self.alpha, None
-        if isinstance(lifetime, str) or isinstance(alpha, str):
-            lifetime, alpha, path = self._choose(blocks, encode, seed)
         n_trees = enough_trees(
             self.n_estimators,
             (blocks.n_rows, blocks.n_columns),
@@ -174,25 +174,27 @@ class BlockEstimator(MondrianEstimator):
         self.n_features_in_ = blocks.n_columns
         keep_names(self, names)
 
-    def _learn_scales(
-        self, blocks: Blocks, seed: int, columns: Callable[[NDArray[Any]], FloatArray]
-    ) -> Columns:
-        """Return scaled columns, with relevances learnt on fetched rows.
-
-        ``columns`` makes targets (n, T) of y.
-        """
+    def _chosen(self, blocks: Blocks, encode: Any, seed: int) -> tuple[Columns, Choice]:
+        """Return scaled columns and a width; what is to be learnt of them, on rows it fetches."""
         scale = blocks.column_scale(self.scale)
-        if not is_learnt(self.relevance, self.lifetime, self.scale):
-            return Columns.scaled(scale)
-        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
-        assert y is not None
-        no_ranks = np.zeros(scale.size, bool)
-        found = learn_columns(X, columns(y), unless_one(weight), seed, scale=scale, ranked=no_ranks)
-        relevance = found.columns.relevance
-        return Columns.scaled(scale / relevance, relevance)
+        columns = Columns.scaled(scale)
+        learns = is_learnt(self.relevance, self.lifetime, self.scale)
+        chooses = isinstance(self.lifetime, str) or isinstance(self.alpha, str)
+        if learns or chooses:
+            X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
+        if learns:
+            own, no_ranks = unless_one(weight), np.zeros(scale.size, bool)
+            Y = encode.columns(y)
+            relevance = learn_columns(
+                X, Y, own, seed, scale=scale, ranked=no_ranks
+            ).columns.relevance
+            columns = Columns.scaled(scale / relevance, relevance)
+        if chooses:
+            return columns, self._choose(X / columns.scale, y, weight, encode, seed)
+        return columns, (self.lifetime, float(self.alpha), None)
 
-    def _for_workers(self) -> Self:
-        """Return a copy that predicts arrays, without anything large that this does not need."""
+    def _for_workers(self, method: str) -> Self:
+        """Return a copy whose ``method`` takes arrays, without anything large that it needs not."""
         model = self._copy_with(replace(self._fitted(), rows=None))
         model.path_ = model._notes = None
         model.n_jobs = 1  # workers are many
@@ -204,10 +206,10 @@ class BlockEstimator(MondrianEstimator):
         self, method: str, X: Any, n_columns: int | None, dtype: Any = float, **options: Any
     ) -> da.Array:
         """Lazy ``method`` of the rows of a collection, block by block."""
-        meta, model = np.empty((0,) if n_columns is None else (0, 0), dtype), self._for_workers()
-        if model.encoder_ is None:
-            return map_rows(method, model, known_rows(self, X), n_columns, meta, **options)
-        return map_tables(method, model, X, n_columns, meta, **options)
+        is_table = self.encoder_ is not None and not isinstance(X, da.Array)
+        none = np.empty((0,) if n_columns is None else (0, n_columns), dtype)
+        rows = X if is_table else known_rows(self, X)
+        return map_rows(method, self._for_workers(method), rows, none, **options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -216,40 +218,28 @@ class BlockEstimator(MondrianEstimator):
         return tags
 
 
-def map_rows(
-    method: str, model: Any, rows: da.Array, n_columns: int | None, meta: Any, **options: Any
-) -> da.Array:
-    """Lazy ``model.method(block, **options)`` for all blocks of rows (N, D), of all columns each.
+def map_rows(method: str, model: Any, rows: Any, none: Any, **options: Any) -> da.Array:
+    """Lazy ``model.method(block, **options)`` for all blocks of rows, of all columns each.
 
-    The model goes to every worker once. The result has ``n_columns``, or one dimension where that
-    is None; ``meta`` is an empty one.
+    Rows are an array, or a table with categories and gaps. The model goes to every worker once.
+    ``none`` is the answer to a block without rows.
     """
-    call = {"method": method, "model": dask.delayed(model, traverse=False), "options": options}
-    shape = {"drop_axis": 1} if n_columns is None else {"chunks": (rows.chunks[0], (n_columns,))}
-    return rows.map_blocks(_apply, **call, meta=meta, **shape)
+    sent = dask.delayed(model, traverse=False)
+    if isinstance(rows, da.Array):
+        shape = {"chunks": (rows.chunks[0], none.shape[1:])} if none.ndim == 2 else {"drop_axis": 1}
+        call = {"method": method, "model": sent, "options": options, "none": none}
+        return rows.map_blocks(_apply, **call, meta=none, **shape)
+    apply, size = dask.delayed(_apply, pure=False), (np.nan, *none.shape[1:])
+    parts = [apply(part, method, sent, options, none) for part in delayed_blocks(rows)]
+    return da.concatenate([da.from_delayed(part, size, meta=none) for part in parts])
 
 
-def map_tables(
-    method: str, model: Any, X: Any, n_columns: int | None, meta: Any, **options: Any
-) -> da.Array:
-    """Return the same for the parts of a table, with categories and gaps."""
-    sent, call = dask.delayed(model, traverse=False), dask.delayed(_apply_to_table, pure=False)
-    shape = (np.nan,) if n_columns is None else (np.nan, n_columns)
-    parts = [call(part, method, sent, options, meta) for part in delayed_blocks(X)]
-    return da.concatenate([da.from_delayed(part, shape, meta=meta) for part in parts])
-
-
-def _apply(block: Any, method: str, model: Any, options: dict[str, Any]) -> Any:
-    X = np.ascontiguousarray(block, dtype=np.float64)
-    if X.shape[0] == 0:  # partitions of a dataframe may be empty
-        return getattr(model, method)(np.zeros((1, X.shape[1])), **options)[:0]
-    return getattr(model, method)(X, **options)
-
-
-def _apply_to_table(
-    part: Any, method: str, model: Any, options: dict[str, Any], meta: NDArray[Any]
-) -> Any:
-    return getattr(model, method)(part, **options) if len(part) else meta
+def _apply(block: Any, method: str, model: Any, options: dict[str, Any], none: Any) -> Any:
+    if len(block) == 0:  # partitions of a dataframe may be empty
+        return none
+    if isinstance(block, np.ndarray):
+        block = np.ascontiguousarray(block, dtype=np.float64)
+    return getattr(model, method)(block, **options)
 
 
 def unless_one(weight: FloatArray) -> FloatArray | None:

@@ -29,25 +29,19 @@ class Rows(NamedTuple):
     weight: FloatArray
 
 
-class Moments(NamedTuple):
-    """Sum of weights, and weighted mean and sum of squared deviations of each column."""
-
-    weight: float
-    mean: FloatArray
-    square: FloatArray
-
-
 class Summary(NamedTuple):
-    """Rows of each block, bounds of all numbers, and moments of columns and numeric targets.
+    """Rows of each block, sum of weights, and of each number bounds, mean and squared deviations.
 
-    ``lower`` and ``upper`` are those of the columns, of numeric targets and of the weights.
+    The numbers are the columns, the targets where they are numeric, and the weight. ``mean`` is
+    weighted, ``square`` the weighted sum of squared deviations from it.
     """
 
     lengths: NDArray[np.int64]
+    weight: float
     lower: FloatArray
     upper: FloatArray
-    rows: Moments
-    targets: Moments | None
+    mean: FloatArray
+    square: FloatArray
 
 
 class Blocks:
@@ -92,15 +86,16 @@ class Blocks:
     @property
     def box(self) -> FloatArray:
         """Bounding box of the rows, (2, D): division by a scale keeps the order."""
-        box = self._bounds()[:, : self.n_columns]
+        box = self._bounds[:, : self.n_columns]
         return box if self._scale is None else box / self._scale
 
+    @property
     def _bounds(self) -> FloatArray:
         return np.stack([self.summary.lower, self.summary.upper])
 
     def check_numbers(self) -> None:
         """Raise ValueError if rows, targets or weights are too large, small or unequal to fit."""
-        bounds, n, least = self._bounds(), self.n_columns, 1.0 / settings.LARGEST_NUMBER
+        bounds, n, least = self._bounds, self.n_columns, 1.0 / settings.LARGEST_NUMBER
         check_magnitudes(bounds[:, :n], "X", least=least)
         check_weight_range(bounds[:, -1], "sample_weight")
         if self._numeric:
@@ -109,14 +104,14 @@ class Blocks:
     @property
     def target_mean(self) -> FloatArray:
         """Mean of numeric targets, (T,)."""
-        assert self.summary.targets is not None
-        return self.summary.targets.mean
+        return self.summary.mean[self.n_columns : -1]
 
     def column_scale(self, scale: Any) -> FloatArray:
         """Return what each column is divided by: ``column_scale`` of all rows."""
         if not isinstance(scale, str):
             return column_scale(scale, self.box[:1], None)
-        total, mean, square = self.summary.rows
+        total, n = self.summary.weight, self.n_columns
+        mean, square = self.summary.mean[:n], self.summary.square[:n]
         with np.errstate(over="ignore", invalid="ignore"):
             variance = square / total
             # StandardScaler's rule for columns that are constant up to rounding.
@@ -219,19 +214,18 @@ def _summarise(rows: Rows, numeric: bool) -> Summary:
     _check_finite(s[:, None], "sample_weight")
     if s.size and s.min() < 0:
         raise ValueError(f"sample_weight has the negative entry {s.min()}.")
-    targets, parts = None, [X, s[:, None]]
+    parts = [X, s[:, None]]
     if numeric:
         assert rows.Y is not None
         Y = numbers(rows.Y)
         _check_finite(Y, "y")
-        targets, parts = _moments(Y, s), [X, Y, s[:, None]]
-    return Summary(
-        np.array([s.size]),
-        np.concatenate([part.min(axis=0, initial=np.inf) for part in parts]),
-        np.concatenate([part.max(axis=0, initial=-np.inf) for part in parts]),
-        _moments(X, s),
-        targets,
-    )
+        parts.insert(1, Y)
+    values, total = np.hstack(parts), float(s.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = s @ values / total if total > 0 else np.zeros(values.shape[1])
+        square = s @ (values - mean) ** 2
+    lower, upper = values.min(axis=0, initial=np.inf), values.max(axis=0, initial=-np.inf)
+    return Summary(np.array([s.size]), total, lower, upper, mean, square)
 
 
 def _check_finite(values: FloatArray, name: str) -> None:
@@ -242,32 +236,12 @@ def _check_finite(values: FloatArray, name: str) -> None:
         )
 
 
-def _moments(values: FloatArray, weight: FloatArray) -> Moments:
-    total = float(weight.sum())
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = weight @ values / total if total > 0 else np.zeros(values.shape[1])
-        return Moments(total, mean, weight @ (values - mean) ** 2)
-
-
 def _merge_summaries(a: Summary, b: Summary) -> Summary:
-    targets = None
-    if a.targets is not None and b.targets is not None:
-        targets = _merge_moments(a.targets, b.targets)
-    return Summary(
-        np.concatenate([a.lengths, b.lengths]),
-        np.minimum(a.lower, b.lower),
-        np.maximum(a.upper, b.upper),
-        _merge_moments(a.rows, b.rows),
-        targets,
-    )
-
-
-def _merge_moments(a: Moments, b: Moments) -> Moments:
-    """Chan, Golub and LeVeque's update of means and sums of squares."""
+    """Join two summaries; means and squares by Chan, Golub and LeVeque's update."""
     total = a.weight + b.weight
     share = b.weight / total if total > 0 else 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         step = b.mean - a.mean
-        return Moments(
-            total, a.mean + share * step, a.square + b.square + a.weight * share * step**2
-        )
+        mean, square = a.mean + share * step, a.square + b.square + a.weight * share * step**2
+    lower, upper = np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper)
+    return Summary(np.concatenate([a.lengths, b.lengths]), total, lower, upper, mean, square)

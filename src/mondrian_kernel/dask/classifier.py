@@ -85,10 +85,6 @@ def _n_scores(model: Any) -> int | None:
     return None if n == 1 else n
 
 
-def _vector(model: Any) -> None:
-    return None
-
-
 @shared_docs
 class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
     r"""Classification with the Mondrian kernel on rows in the blocks of a dask collection.
@@ -157,18 +153,11 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.loss = loss
-        self.class_weight = class_weight
-        self.scale = scale
-        self.relevance = relevance
-        self.max_cells = max_cells
+        run: Any = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+        own: Any = {"scale": scale, "relevance": relevance, "max_cells": max_cells}
+        own |= {"loss": loss, "class_weight": class_weight}
+        super().__init__(lifetime, alpha, n_estimators, **own, **run)
         self.keep_cells = keep_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @all_or_nothing
     @docs_of(MondrianKernelClassifier.fit)
@@ -190,15 +179,9 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         assert weighed is not None
         return Encoded(classes, weighed / weight, self._loss)
 
-    def _choose(self, blocks: Blocks, encode: Encoded, seed: int) -> Choice:
-        some = np.arange(blocks.n_rows)
-        if some.size > settings.CLASS_SAMPLE_ROWS:
-            rng = np.random.default_rng(seed)
-            some = np.sort(
-                rng.choice(some.size, settings.CLASS_SAMPLE_ROWS, replace=False, shuffle=False)
-            )
-        X, y, weight = blocks.take(some)
-        assert y is not None
+    def _choose(
+        self, X: FloatArray, y: Any, weight: FloatArray, encode: Encoded, seed: int
+    ) -> Choice:
         labels = encode.labels(y)
         first, joint = join_equal(X, labels[:, None], weight * encode.factor[labels])
         rows = X[first], labels[first], encode.n_classes
@@ -215,7 +198,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
 
     partial_fit = not_on_dask(MondrianKernelClassifier.partial_fit)
     decision_function = lazy(MondrianKernelClassifier.decision_function, _n_scores)
-    predict = lazy(MondrianKernelClassifier.predict, _vector, lambda model: model.classes_.dtype)
+    predict = lazy(MondrianKernelClassifier.predict, dtype=lambda model: model.classes_.dtype)
     predict_proba = available_if(_has_probabilities)(
         lazy(MondrianKernelClassifier.predict_proba, _n_classes)
     )

@@ -99,8 +99,9 @@ class DaskMondrianFeatures(MondrianFeatures):
 
     def _lazily(self, method: str, X: Any, n_columns: int, dtype: Any) -> da.Array:
         model = MondrianFeatures.from_trees(self.trees_, self.levels_)
-        meta = sparse.csr_matrix((0, 0)) if dtype is float else np.empty((0, 0), dtype)
-        return map_rows(method, model, known_rows(self, X), n_columns, meta)
+        shape = 0, n_columns
+        none = sparse.csr_matrix(shape) if dtype is float else np.empty(shape, dtype)
+        return map_rows(method, model, known_rows(self, X), none)
 
     def kernel(self, X: Any, Y: Any = None) -> FloatArray:
         """Approximate kernel between rows, a matrix in memory; collections are computed first."""

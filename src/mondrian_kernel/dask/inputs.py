@@ -136,7 +136,8 @@ def parts_of(X: da.Array) -> list[Recipe] | list[Delayed]:
     change of chunks, or lie on workers already, they are left to the scheduler.
     """
     delayed: list[Delayed] = X.to_delayed().ravel().tolist()
-    if _on_workers(X):
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and distributed.futures_of(X):  # persisted on a cluster
         return delayed
     (X,) = dask.optimize(X)
     keys = list(flatten(X.__dask_keys__()))
@@ -146,12 +147,6 @@ def parts_of(X: da.Array) -> list[Recipe] | list[Delayed]:
     if max(uses.values(), default=0) > 1:
         return delayed
     return [Recipe(tasks, key) for tasks, key in zip(own, keys, strict=True)]
-
-
-def _on_workers(X: da.Array) -> bool:
-    """Whether some of an array was persisted on a cluster."""
-    distributed = sys.modules.get("distributed")
-    return distributed is not None and bool(distributed.futures_of(X))
 
 
 class CollectionParts(TableParts):

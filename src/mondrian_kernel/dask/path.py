@@ -89,7 +89,7 @@ def lifetime_path(
     grid, penalties = check_lifetimes(lifetimes), check_alphas(alphas)
     fitted = _blocks(X, y, sample_weight, numeric=True)
     fitted.check_numbers()
-    check_penalty(penalties[0], fitted.summary.rows.weight)
+    check_penalty(penalties[0], fitted.summary.weight)
     held_out = _blocks(*validation, None)
     if held_out.n_columns != fitted.n_columns:
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.ridge_model import ErrorBars
-from mondrian_kernel._path.choose import Choice, sample_rows
+from mondrian_kernel._path.choose import Choice
 from mondrian_kernel._path.driver import Verbose
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
@@ -21,7 +21,6 @@ from mondrian_kernel.dask.base import (
     docs_of,
     if_learnt,
     lazy,
-    map_rows,
     not_on_dask,
     unless_one,
 )
@@ -35,7 +34,7 @@ from mondrian_kernel.dask.cells import (
     sum_totals,
 )
 from mondrian_kernel.dask.cluster import slabs
-from mondrian_kernel.dask.inputs import is_collection, known_rows
+from mondrian_kernel.dask.inputs import is_collection
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 
@@ -84,23 +83,6 @@ def fit_sums(model: FittedModel, sums: Sums, node: NDArray[np.int64]) -> FittedM
 def _with_weights(model: FittedModel, sums: Sums, W: FloatArray) -> FittedModel:
     signal = sums.signal_variance(W, model.alpha)
     return replace(model, cell_weights=W, intercept=sums.intercept(W), signal=signal)
-
-
-class _Std(NamedTuple):
-    """What workers need for standard deviations."""
-
-    model: FittedModel
-    bars: ErrorBars
-
-    def std(self, X: FloatArray) -> FloatArray:
-        """Return the standard deviation of a new y at rows, (n, K), some rows at a time."""
-        levels = self.model.levels
-        return np.concatenate(
-            [
-                self.bars.std(self.model.features(X[s], None), self.model)
-                for s in slabs(X.shape[0], levels.n_levels * levels.n_trees)
-            ]
-        )
 
 
 @shared_docs
@@ -153,7 +135,6 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         **MondrianKernelRegressor._parameter_constraints,
         **BlockEstimator._parameter_constraints,
     }
-    criterion = "loo"
 
     def __init__(
         self,
@@ -170,17 +151,11 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.scale = scale
-        self.relevance = relevance
-        self.max_cells = max_cells
-        self.solver = solver
+        own: Any = {"scale": scale, "relevance": relevance}
+        own |= {"max_cells": max_cells, "solver": solver}
+        run: Any = {"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}
+        super().__init__(lifetime, alpha, n_estimators, **own, **run)
         self.keep_cells = keep_cells
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @all_or_nothing
     @docs_of(MondrianKernelRegressor.fit)
@@ -194,10 +169,10 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         self._one_output = n_dims == 1
         return Centred(blocks.target_mean)
 
-    def _choose(self, blocks: Blocks, encode: Centred, seed: int) -> Choice:
-        X, y, weight = blocks.take(sample_rows(blocks.n_rows, seed))
-        assert y is not None
-        return self._choose_width(X, numbers(y), unless_one(weight), seed)
+    def _choose(
+        self, X: FloatArray, y: Any, weight: FloatArray, encode: Centred, seed: int
+    ) -> Choice:
+        return self._choose_width(X, encode.columns(y), unless_one(weight), seed)
 
     def _makes_matrix(self, n_features: int) -> bool:
         return is_dense(self.solver, n_features)
@@ -225,17 +200,19 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
             return super().predict(X, return_std, return_cov)
         if return_cov:
             raise ValueError("return_cov=True needs X in one place: pass an array.")
-        n_outputs = self._fitted().n_outputs
-        mean = self._lazily("predict", X, None if self._one_output else n_outputs)
+        n_columns = None if self._one_output else self._fitted().n_outputs
+        mean = self._lazily("predict", X, n_columns)
         if not return_std:
             return mean
-        if self._fitted().spread is not None:
-            return mean, self._lazily("_std", X, None if self._one_output else n_outputs)
-        model, rows = _Std(self._fitted(), self._error_bars()), known_rows(self, X)
-        return mean, self._shaped(map_rows("std", model, rows, n_outputs, np.empty((0, 0))))
+        if self._fitted().spread is None:
+            self._error_bars()  # which go to the workers
+        return mean, self._lazily("_std", X, n_columns)
 
     def _std(self, X: Any) -> FloatArray:
-        return super().predict(X, return_std=True)[1]
+        """Return the standard deviation of a new y at rows, some of them at a time."""
+        levels, predict = self._fitted().levels, super().predict
+        parts = slabs(len(X), levels.n_levels * levels.n_trees)
+        return np.concatenate([predict(X[s], return_std=True)[1] for s in parts])
 
     predict_interval = if_learnt(
         lazy(
@@ -272,9 +249,9 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
             self._bars = ErrorBars(variance, np.empty((0, model.n_outputs)), np.empty(0))
         return self._bars
 
-    def _for_workers(self) -> Self:
-        model = super()._for_workers()
-        model._sums = None
+    def _for_workers(self, method: str) -> Self:
+        model = super()._for_workers(method)
+        model._sums, model._bars = None, self._bars if method == "_std" else None
         return model
 
     def _dense_sums(self, what: str) -> Sums:

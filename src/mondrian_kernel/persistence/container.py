@@ -175,7 +175,11 @@ def little_endian(value: NDArray[Any]) -> NDArray[Any]:
 def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[StoredArray, bytes]:
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     # By column: neighbours in a column of leaves or boxes are often equal.
-    chunk = zlib.compress(value.ravel(order="F").view(np.uint8).data, level)
+    raw = value.ravel(order="F").view(np.uint8).data
+    probe = raw[len(raw) // 2 :][: settings.FILE_PROBE]
+    if len(zlib.compress(probe, level)) > settings.FILE_GAIN * len(probe):
+        level = 0  # random digits: compression would take time only
+    chunk = zlib.compress(raw, level)
     return StoredArray(value.dtype.str, list(value.shape), order, len(chunk)), chunk
 
 

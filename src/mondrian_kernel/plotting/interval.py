@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IntervalDisplay(Display):
     """Predictions with intervals, the targets, and the share of targets inside.
 
@@ -70,22 +72,12 @@ class IntervalDisplay(Display):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        y_true: FloatArray,
-        y_pred: FloatArray,
-        interval: FloatArray,
-        x: FloatArray | None = None,
-        x_name: str = "x",
-        coverage: float | None = None,
-    ) -> None:
-        self.y_true = y_true
-        self.y_pred = y_pred
-        self.interval = interval
-        self.x = x
-        self.x_name = x_name
-        self.coverage = coverage
+    y_true: FloatArray
+    y_pred: FloatArray
+    interval: FloatArray
+    x: FloatArray | None = None
+    x_name: str = "x"
+    coverage: float | None = None
 
     @property
     def covered(self) -> float:
@@ -120,7 +112,7 @@ class IntervalDisplay(Display):
         coverage : float, default=0.9
             Requested share of targets inside, between 0 and 1.
         ax : matplotlib Axes or None, default=None
-            Axes to draw in; None for a new figure.
+            As in :meth:`plot`.
 
         Returns
         -------
@@ -163,14 +155,10 @@ class IntervalDisplay(Display):
             Targets and predictions.
         interval : array-like of shape (n_samples, 2)
             Lower and upper end.
-        x : array-like of shape (n_samples,) or None, default=None
-            Values of the input. None sorts rows by their predictions.
-        x_name : str, default="x"
-            Name of the input.
-        coverage : float or None, default=None
-            Requested share of targets inside, for the title.
+        x, x_name, coverage
+            As in the class.
         ax : matplotlib Axes or None, default=None
-            Axes to draw in; None for a new figure.
+            As in :meth:`plot`.
 
         Returns
         -------
@@ -203,22 +191,17 @@ class IntervalDisplay(Display):
         ax = self._axes(ax, "plot")
         order = np.argsort(self.y_pred if self.x is None else self.x, kind="stable")
         x = np.arange(order.size) if self.x is None else self.x[order]
-        y = self.y_true[order]
-        inside = is_inside(y, self.interval[order])
-        self.band_ = ax.fill_between(
-            x, *self.interval[order].T, color=BLUE, alpha=0.22, linewidth=0, label="interval"
-        )
+        y, ends = self.y_true[order], self.interval[order].T
+        inside = is_inside(y, ends.T)
+        self.band_ = ax.fill_between(x, *ends, color=BLUE, alpha=0.22, lw=0, label="interval")
         self.line_ = ax.plot(x, self.y_pred[order], color=BLUE, label="prediction", zorder=3)[0]
-        size = max(6.0, min(22.0, 4000.0 / order.size))
-        dots: dict[str, Any] = {"s": size, "linewidth": 0}
-        self.inside_ = ax.scatter(
-            x[inside], y[inside], color=BLACK, zorder=2, label="target inside", **dots
-        )
-        self.outside_ = ax.scatter(
-            x[~inside], y[~inside], color=RED, marker="D", zorder=4, label="target outside", **dots
-        )
-        ax.set(xlabel="rows sorted by prediction" if self.x is None else self.x_name)
-        ax.set(ylabel="target")
+        dots: dict[str, Any] = {"s": max(6.0, min(22.0, 4000.0 / order.size)), "linewidth": 0}
+        within = dots | {"color": BLACK, "zorder": 2, "label": "target inside"}
+        without = dots | {"color": RED, "marker": "D", "zorder": 4, "label": "target outside"}
+        self.inside_ = ax.scatter(x[inside], y[inside], **within)
+        self.outside_ = ax.scatter(x[~inside], y[~inside], **without)
+        xlabel = "rows sorted by prediction" if self.x is None else self.x_name
+        ax.set(xlabel=xlabel, ylabel="target")
         requested = "" if self.coverage is None else f", {100 * self.coverage:.3g} % requested"
         fifths = ", ".join(f"{100 * share:.0f}" for share in self.covered_by_fifth)
         ax.set_title(
@@ -226,7 +209,6 @@ class IntervalDisplay(Display):
             f"by fifths of the prediction: {fifths} %",
             fontsize="medium",
         )
-        ends = self.interval[order].T
         handles = [self.band_, self.line_, self.inside_, self.outside_]
         legend_beside(ax, handles, [(ax.transData, x, end) for end in ends])
         return self

@@ -17,6 +17,7 @@ from sklearn.metrics import average_precision_score, confusion_matrix, roc_auc_s
 
 from app.report.report_cases import MAKERS, NASTY, TREES, Case, heights, rows
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
+from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.report import write_report
 from mondrian_kernel.app.report.page import number, percent, plain, script_json
 
@@ -398,3 +399,14 @@ def test_seed_that_is_no_number(tmp_path):
     y = (X[:, 0] > 0.5).astype(int)
     model = MondrianKernelClassifier(1.0, 0.1, 5, random_state=np.random.RandomState(0)).fit(X, y)
     write_report(tmp_path / "r.html", model, X, y, X, y, title="", target="")
+
+
+def test_boosting_does_not_see_the_target_of_a_row_in_its_category():
+    """Else its training error says that a column of random categories decides y."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=400)
+    X = pd.DataFrame({"kind": rng.integers(100, size=400).astype(str), "x": rng.normal(size=400)})
+    model = MondrianKernelRegressor(**TREES).fit(X[:300], y[:300])
+    measured = Measured(model, X[:300], y[:300], X[300:], y[300:])
+    assert abs(np.corrcoef(measured.X_train[:, 0], measured.y_train)[0, 1]) < 0.2
+    assert measured.boosting < 1.2 * np.std(y[300:])

@@ -26,6 +26,7 @@ from mondrian_kernel.app.report.page import (
     layer,
     number,
     percent,
+    table,
 )
 from mondrian_kernel.app.report.sections import (
     COLOURS,
@@ -46,7 +47,9 @@ def classification_content(measured: Measured, target: str) -> Content:
     classes, right = estimator.classes_, scores["accuracy"]
     guess, boosting = scores["accuracy_of_the_commonest"], measured.boosting
     values, counts = np.unique(measured.y_train, return_counts=True)
-    drawn = _classes_drawn(classes, values, counts)
+    # The classes with a curve of their own: of two the second, else the commonest.
+    common = values[np.argsort(-counts, kind="stable")[: len(COLOURS)]]
+    drawn = np.array([1]) if classes.size == 2 else np.sort(np.searchsorted(classes, common))
     importance_words, importance = importance_section(measured, _curves(measured, drawn))
     matrix, mistakes = _confusion(y, measured.predicted, classes)
     figures, words = [matrix], [f"loss={estimator.loss!r} gives no probabilities."]
@@ -91,16 +94,6 @@ def classification_content(measured: Measured, target: str) -> Content:
     return Content(tiles, summary, sections)
 
 
-def _classes_drawn(
-    classes: NDArray[Any], values: NDArray[Any], counts: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Return the classes with a curve of their own: of two the second, else the commonest."""
-    if classes.size == 2:
-        return np.array([1])
-    common = values[np.argsort(-counts, kind="stable")[: len(COLOURS)]]
-    return np.sort(np.searchsorted(classes, common))
-
-
 def _curves(measured: Measured, shown: NDArray[np.intp]) -> Curves:
     """Return the probabilities of the classes shown, or the shares of rows predicted as these."""
     estimator, classes = measured.estimator, measured.estimator.classes_[shown]
@@ -141,13 +134,12 @@ def _confusion(
             f"The commonest mistake: {wrong[i, j]} rows of class {labels[i]} are predicted as "
             f"{labels[j]}."
         )
-    rows = [[label, *map(str, row)] for label, row in zip(labels, counts.tolist(), strict=True)]
     figure = Figure(
         "confusion",
         "True and predicted class",
         f"Number of test rows, of {y.size}, by true class (lines) and predicted class (columns).",
         {"kind": "matrix", "labels": labels, "counts": counts.tolist()},
-        Table(["true \\ predicted", *labels], rows),
+        table(["true \\ predicted", *labels], labels, *counts.T),
     )
     return figure, words
 
@@ -181,10 +173,7 @@ def _reliability(
             layer("line", "grey", x=[0, 1], y=[0, 1]),
             layer("points", "blue", x=mean, y=seen, size=2 + 6 * np.sqrt(count / count.max())),
         ),
-        Table(
-            [what, "came true", "rows"],
-            [[number(m), number(s), str(c)] for m, s, c in zip(mean, seen, count, strict=True)],
-        ),
+        table([what, "came true", "rows"], mean, seen, count),
     )
     return figure, words
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -88,10 +88,10 @@ def chart(x: str | dict[str, Any], y: str | dict[str, Any], *layers: dict[str, A
     return {"x": axes[0], "y": axes[1], "layers": list(layers)}
 
 
-def number_table(head: Sequence[str], *columns: ArrayLike) -> Table:
-    """Return a table of columns of numbers."""
-    arrays = [np.asarray(column, dtype=float) for column in columns]
-    return Table(head, [[number(v) for v in row] for row in zip(*arrays, strict=True)])
+def table(head: Sequence[str], *columns: Iterable[Any]) -> Table:
+    """Return a table of columns of text or numbers."""
+    cells = [[v if isinstance(v, str) else number(v) for v in column] for column in columns]
+    return Table(head, list(zip(*cells, strict=True)))
 
 
 def rows_shown(n_shown: int, n_rows: int) -> str:
@@ -109,7 +109,10 @@ def render(title: str, subtitle: str, content: Content, last_line: str) -> str:
         subtitle=escape(subtitle),
         style=_read("page.css"),
         script=_read("page.js"),
-        tiles="".join(_tile(*tile) for tile in content.tiles),
+        tiles="".join(
+            f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+            for name, value in content.tiles
+        ),
         summary="".join(f"<p>{escape(sentence)}</p>" for sentence in content.summary),
         sections="".join(_section(section) for section in content.sections),
         last_line=escape(last_line),
@@ -125,10 +128,6 @@ def script_json(data: object) -> str:
 
 def _read(name: str) -> str:
     return (files("mondrian_kernel.app.report") / name).read_text(encoding="utf-8")
-
-
-def _tile(name: str, value: str) -> str:
-    return f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
 
 
 def _section(section: Section) -> str:
@@ -154,14 +153,12 @@ def _figure(figure: Figure) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.head)
-    body = "".join(_row(row) for row in table.rows)
+    body = ""
+    for row in table.rows:
+        first, *others = (escape(cell) for cell in row)
+        cells = "".join(f"<td>{cell}</td>" for cell in others)
+        body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
     return (
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _row(row: Sequence[str]) -> str:
-    first, *others = (escape(cell) for cell in row)
-    cells = "".join(f"<td>{cell}</td>" for cell in others)
-    return f'<tr><th scope="row">{first}</th>{cells}</tr>'

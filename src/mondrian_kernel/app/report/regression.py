@@ -12,13 +12,12 @@ from mondrian_kernel.app.report.page import (
     Content,
     Figure,
     Section,
-    Table,
     chart,
     layer,
     number,
-    number_table,
     percent,
     rows_shown,
+    table,
 )
 from mondrian_kernel.app.report.sections import (
     Curves,
@@ -97,7 +96,7 @@ def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> li
             layer("line", "grey", x=ends, y=ends),
             layer("points", "blue", x=predicted, y=y, size=2.5),
         ),
-        number_table([f"true {target}", "predicted", "residual"], y, predicted, y - predicted),
+        table([f"true {target}", "predicted", "residual"], y, predicted, y - predicted),
     )
     across = [predicted.min(), predicted.max()]
     residual = Figure(
@@ -129,7 +128,6 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     )
     fifth_words, by_fifth = _by_fifth(measured)
     levels = np.array(settings.COVERAGE_LEVELS)
-    widths = zip(levels, inside, np.ptp(ends, axis=2).mean(axis=1), strict=True)
     coverage = Figure(
         "coverage",
         "Coverage asked for and reached",
@@ -141,9 +139,11 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
             layer("line", "blue", x=levels, y=inside),
             layer("points", "blue", x=levels, y=inside, size=4),
         ),
-        Table(
+        table(
             ["asked for", "reached", "mean width"],
-            [[percent(a), percent(r), number(w)] for a, r, w in widths],
+            map(percent, levels),
+            map(percent, inside),
+            np.ptp(ends, axis=2).mean(axis=1),
         ),
     )
     some = np.random.default_rng(0).permutation(y.size)[: settings.BARS_SHOWN]
@@ -170,7 +170,7 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
     words = "By fifths of the prediction the coverage is nowhere off by more than chance."
     if off:
         words = f"By fifths of the prediction the coverage is too {', too '.join(off)}."
-    place = np.arange(rows.size)
+    place, labels = np.arange(rows.size), [_FIFTHS[k] for k in shown]
     figure = Figure(
         "fifths",
         "Coverage by fifths of the prediction",
@@ -179,23 +179,18 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
         "cases.",
         chart(
             "share inside",
-            {"label": "", "labels": [_FIFTHS[k] for k in shown]},
+            {"label": "", "labels": labels},
             layer("ranges", "grey", "by chance", y=place, low=low, high=high),
             layer("points", "blue", "reached", x=reached, y=place, size=5),
         ),
-        Table(
+        table(
             ["predictions", "from", "to", "rows", "inside", "by chance"],
-            [
-                [
-                    _FIFTHS[k],
-                    number(parts[k][0]),
-                    number(parts[k][-1]),
-                    str(parts[k].size),
-                    percent(shares[k]),
-                    f"{percent(a)} to {percent(b)}",
-                ]
-                for k, a, b in zip(shown, low, high, strict=True)
-            ],
+            labels,
+            [parts[k][0] for k in shown],
+            [parts[k][-1] for k in shown],
+            rows,
+            map(percent, reached),
+            [f"{percent(a)} to {percent(b)}" for a, b in zip(low, high, strict=True)],
         ),
     )
     return words, figure
@@ -220,5 +215,5 @@ def _interval_bars(
             layer("points", "ink", "target, inside", x=place[~out], y=y[~out], size=2.8),
             layer("points", "red", "target, outside", x=place[out], y=y[out], size=2.8),
         ),
-        number_table(["lower", "predicted", "upper", label], low, predicted, high, y),
+        table(["lower", "predicted", "upper", label], low, predicted, high, y),
     )

@@ -15,13 +15,12 @@ from mondrian_kernel.app.measure import Measured
 from mondrian_kernel.app.report.page import (
     Figure,
     Section,
-    Table,
     chart,
     layer,
     number,
-    number_table,
     percent,
     plain,
+    table,
 )
 from mondrian_kernel.plotting.partition import tree_partition
 
@@ -79,8 +78,8 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
         layer("ranges", "red", y=place, low=low, high=high),
     )
     head = ["column", measure, "standard deviation"]
-    cells = [[names[d], number(mean[d]), number(deviation[d])] for d in order]
-    figure = Figure("columns", "Importance of the columns", caption, spec, Table(head, cells))
+    cells = table(head, [names[d] for d in order], mean[order], deviation[order])
+    figure = Figure("columns", "Importance of the columns", caption, spec, cells)
     effects = [_effect(measured, d, curves) for d in clear[: settings.COLUMNS_DRAWN]]
     every = [value for effect in effects for value in effect.means.ravel()]
     drawn = [_dependence(effect, curves, [min(every), max(every)]) for effect in effects]
@@ -120,8 +119,8 @@ def _effect(measured: Measured, column: int, curves: Curves) -> Effect:
         known = known[np.argsort(X[known][:, own][:, 0], kind="stable")]
         shares = np.linspace(*settings.DEPENDENCE_RANGE, settings.DEPENDENCE_POINTS)
         place = (shares * (known.size - 1)).round().astype(int)
-        rows = _first_of_each(known[place], X[:, own][:, 0])
-        x = X[rows][:, own][:, 0]
+        x, first = np.unique(X[known[place]][:, own][:, 0], return_index=True)
+        rows = known[place][first].tolist()
     means = np.empty((len(rows), len(curves.names)))
     for k, row in enumerate(rows):
         changed = base.copy()
@@ -150,15 +149,8 @@ def _dependence(effect: Effect, curves: Curves, ends: list[float]) -> Figure:
         dots = [layer("points", c, x=x, y=values, size=2.8) for values, c, _ in many]
         spec = chart(name, predicted, *lines, *dots)
     head = [name, *(n or curves.label for n in curves.names)]
-    first = labels or [number(v) for v in x]
-    cells = [[f, *map(number, m)] for f, m in zip(first, means, strict=True)]
-    title = f"Prediction by {name}"
-    return Figure(f"dependence-{effect.column}", title, caption, spec, Table(head, cells))
-
-
-def _first_of_each(rows: NDArray[np.intp], values: FloatArray) -> list[int]:
-    """Return rows of different values."""
-    return [int(rows[k]) for k in np.unique(values[rows], return_index=True)[1]]
+    cells, title = table(head, labels or x, *means.T), f"Prediction by {name}"
+    return Figure(f"dependence-{effect.column}", title, caption, spec, cells)
 
 
 def worst_section(
@@ -171,12 +163,10 @@ def worst_section(
     caption = f"The {worst.size} of {badness.size} test rows that the model predicts worst"
     if len(measured.names) > settings.WORST_COLUMNS:
         caption += f", with their {settings.WORST_COLUMNS} most important columns"
-    table = Table(
-        ["row", *shown, *(measured.names[d] for d in main)],
-        [[_word(column[i]) for column in values] for i in worst],
-    )
+    head = ["row", *shown, *(measured.names[d] for d in main)]
+    cells = table(head, *([_word(column[i]) for i in worst] for column in values))
     title = "Look here for wrong data and for columns that are missing"
-    return Section("The worst rows", [Figure("worst", title, f"{caption}.", None, table)])
+    return Section("The worst rows", [Figure("worst", title, f"{caption}.", None, cells)])
 
 
 def _word(value: Any) -> str:
@@ -291,7 +281,7 @@ def path_sections(estimator: Any) -> list[Section]:
             layer("line", "blue", x=path.lifetimes, y=line),
             layer("points", "red", "best", x=path.lifetimes[[best]], y=line[[best]], size=5),
         ),
-        number_table(["λ", name, "cells of all trees"], path.lifetimes, line, path.n_cells),
+        table(["λ", name, "cells of all trees"], path.lifetimes, line, path.n_cells),
     )
     return [Section("The lifetime path", [figure])]
 
