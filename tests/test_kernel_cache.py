@@ -1,5 +1,6 @@
 """Kernels run wherever they are installed: on a disk that is read-only, full, damaged or shared."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -8,8 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import TypingError, njit
+from numba.core import event
 
 import mondrian_kernel
+import mondrian_kernel._kernels.compiled
 
 # Two kernels, one of which calls the other, with the sum that they must give.
 CALL = """
@@ -101,6 +105,26 @@ def test_processes_that_start_at_once_share_a_folder(source, right, tmp_path):
     processes = [started(source, NUMBA_CACHE_DIR=tmp_path) for _ in range(4)]
     assert [outcome(process) for process in processes] == [(right, 0)] * 4
     assert not list(tmp_path.rglob("*.tmp.*"))
+
+
+def test_the_collector_pauses_while_a_function_is_compiled():
+    class Watch(event.Listener):
+        on = []
+
+        def on_start(self, compiling):
+            self.on.append(gc.isenabled())
+
+        def on_end(self, compiling):
+            pass
+
+    inner = njit(lambda x: x + 1)
+    with event.install_listener("numba:compile", Watch()) as watch:
+        njit(lambda x: inner(x) + 1)(1)
+        assert gc.isenabled()
+        with pytest.raises(TypingError):
+            njit(lambda x: x.nothing)(1)
+    assert watch.on == [False] * 3
+    assert gc.isenabled()
 
 
 FIT = """

@@ -72,24 +72,24 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
     Parameters
     ----------
     lifetime : float, "auto" or "path", default="auto"
-        "auto" learns several lifetimes and their weights, unless ``alpha`` or ``loss`` is given. A
-        number is the lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on
-        the scaled columns. "path" chooses one lifetime by the mean loss ℓ of rows held out.
+        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
+        columns: the inverse of its width. "auto" learns several lifetimes and their weights, unless
+        ``alpha`` or ``loss`` is given. "path" chooses one lifetime by the loss on rows held out.
     alpha : float or "auto", default="auto"
         Penalty α > 0 beside a sum of losses, ``1 / (2 * C)`` of :class:`sklearn.svm.SVC` or
         :class:`sklearn.linear_model.LogisticRegression`; or "auto" to choose it.
     n_estimators : int or "auto", default="auto"
-        Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 200. Where one lifetime is used it takes 1000, or as many as 150 million triples of
-        a row, a tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A
-        stream without a fit has 100.
+        Number of trees M. "auto" takes 200 for 5000 to 20 000 rows, and down to 100 for fewer or
+        more rows. With one lifetime it takes 1000, or as many as 150 million triples of a row, a
+        tree and a class (of more than two) and 1.2 GB of boxes allow, but at least 100. A stream
+        without a fit has 100.
     loss : {"auto", "log_loss", "hinge", "squared"}, default="auto"
-        "auto" is the logistic loss with a trend and calibrated probabilities. "log_loss" is
-        logistic, with a softmax for many classes; "hinge" is that of a support vector machine;
-        "squared" the squared distance to ±1. The last two have one score for each class against
-        the rest. A loss that is named goes with one lifetime.
+        Loss ℓ. "auto" is the logistic loss, with a trend and calibrated probabilities. All others
+        use one lifetime: "log_loss" is logistic, with a softmax for many classes; "hinge" is that
+        of a support vector machine; "squared" is the squared distance to ±1. The last two have
+        one score for each class against the rest.
     class_weight : dict, "balanced" or None, default=None
-        Factor of the weights of each class, 1 if None; "balanced" gives all the same total.
+        Factor of the weights of each class; None is 1. "balanced" gives all the same total.
     <scale>
     <max_cells>
     <forgetting>
@@ -99,8 +99,8 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
     ----------
     <attributes>
     feature_importances_, feature_importances_std_ : ndarrays of shape (n_features_in_,)
-        How much the error on rows held out, the log loss, grows when
-        a column is shuffled, and its deviation over shuffles. Only with ``lifetime="auto"``.
+        How much the log loss on rows held out grows when a column is shuffled, and its standard
+        deviation over shuffles. Only with ``lifetime="auto"``.
     classes_ : ndarray of shape (n_classes,)
         Classes, sorted.
     cell_weights_ : ndarray of shape (1, n_cells) or (n_classes, n_cells)
@@ -336,10 +336,10 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         return probabilities(self._class_scores(self._check_new(X)))
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_]:
-        """Return the classes that are not unlikely, for each row.
+        """Return a set of likely classes for each row.
 
-        A class is in the set if its probability is at least the threshold that ``coverage`` of the
-        rows held out reach with their true class.
+        A class is in the set if its probability is at least a threshold. The true classes of the
+        share ``coverage`` of the rows held out reach this threshold.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         indices or names; or none. All others must be numbers. Numbers and truth values of an array
         are no categories unless they are listed.
     max_categories : int, default=50
-        Most categories of a column that get columns of their own. Columns with more need y.
+        Largest number of categories that get a column each. Columns with more categories need y.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @all_or_nothing
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> FloatArray:
-        """Fit and encode; unlike ``fit(X, y).transform(X)`` it does not show a row its own y.
+        """Fit and encode. Unlike ``fit(X, y).transform(X)``, no row sees its own y.
 
         Parameters
         ----------

@@ -248,13 +248,13 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
-        """Extend the trees by new rows, after :meth:`fit` or from nothing.
+        """Extend the trees by new rows, after :meth:`fit` or without one.
 
-        The trees have the law of trees grown on all rows at once. Features are appended: one that
-        exists keeps its number, and older rows have the value 0 in new ones. The result depends
-        on the rows in their order, not on how they are split into batches. Once there are
-        ``max_cells`` cells no more are made, and new rows join those there are. There can be only
-        one lifetime.
+        The trees have the distribution of trees grown on all rows at once. New features are
+        appended: old ones keep their numbers, and older rows are 0 in new ones. The result depends
+        on the order of the rows, not on how they are split into batches. Once there are
+        ``max_cells`` cells no more are made, and new rows join those there are. Only features
+        of one lifetime can be extended.
 
         Parameters
         ----------

@@ -59,8 +59,8 @@ def lifetime_path(
     .. math::
         \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
 
-    for lifetimes λ placed by the growth of the number of cells, and all alphas at once. Another
-    ``loss`` than the square makes it a classifier.
+    for lifetimes λ placed by the growth of the number of cells, and all alphas at once. With
+    another ``loss`` than "squared", y are classes.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def lifetime_path(
         Terminal lifetime Λ. None: the trees grow as the path advances, until the criterion has
         clearly passed its best.
     n_lifetimes : int, default=50
-        Number of lifetimes at most.
+        Largest number of lifetimes.
     lifetimes : array-like or None, default=None
         Lifetimes to evaluate, instead of the two parameters above.
     alphas : array-like or None, default=None
@@ -88,21 +88,21 @@ def lifetime_path(
         Loss. The last two are for classes, judged by their mean on ``validation`` or, without it,
         on a fifth of the rows held out.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides for the squared loss: leave-one-out error, error on ``validation``, the
-        marginal likelihood with the signal variance profiled out, or as in the paper (variance 1,
-        noise alpha).
+        Score that chooses for the squared loss: leave-one-out error, error on ``validation``, the
+        marginal likelihood with the best signal variance, or that of the paper (variance 1, noise
+        alpha).
     validation : tuple (X, y) or None, default=None
         Rows held out.
     solver : {"auto", "dense", "lanczos"}, default="auto"
-        For the squared loss, exact factors of size min(C, N), or matrix-free for all lifetimes at
-        once. By default the former while it is cheap.
+        How the squared loss is solved: by exact factors of size min(C, N), or without a matrix for
+        all lifetimes at once. "auto" is "dense" while that is cheap.
     tol : float, default=0.001
-        Relative residual at which Lanczos stops. At the smallest alpha the scores are about that
-        exact, at all others far more so; predictions do not depend on it.
+        Relative residual at which Lanczos stops. Scores are within about ``tol`` at the smallest
+        alpha, and far closer at the others. Predictions do not depend on it.
     fit_intercept : bool, default=True
         Whether there is an intercept, which is not penalised. False for the paper's model.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        Weights s; a row of weight 2 counts as two, one of weight 0 is left out.
+        Weights s. A row of weight 2 counts as two, one of weight 0 is left out.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the random vectors.
     n_jobs : int or None, default=None

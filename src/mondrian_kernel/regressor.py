@@ -56,23 +56,22 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     Parameters
     ----------
     lifetime : float, "auto", "path" or "average", default="auto"
-        "auto" learns several lifetimes and their weights, unless ``alpha`` is a number. A number is
-        the lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
-        columns. "path" chooses one lifetime on the lifetime path, as the paper does. "average"
-        averages the predictions of all lifetimes that the data leave likely (see ``posterior_``),
-        at the price of a fit for each.
+        Lifetime λ of the kernel :math:`\exp(-\lambda \lVert x - x' \rVert_1)` on the scaled
+        columns: the inverse of its width. "auto" learns several lifetimes and their weights, unless
+        ``alpha`` is a number. "path" chooses one lifetime, as the paper does. "average" averages
+        the predictions of all likely lifetimes (see ``posterior_``) and makes a fit for each.
     alpha : float or "auto", default="auto"
-        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it. A penalty goes
-        with one lifetime: if that is "auto", it is chosen on the path.
+        Penalty, as in :class:`sklearn.linear_model.Ridge`, or "auto" to choose it. If ``alpha`` is
+        a number and ``lifetime`` is "auto", one lifetime is chosen, as with "path".
     n_estimators : int or "auto", default="auto"
-        Number of trees M. "auto" takes as many as make 4 million pairs of a row and a tree, between
-        100 and 200. Where one lifetime is used it takes 4000, or as many as 30 million pairs and
-        1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
+        Number of trees M. "auto" takes 200 for 5000 to 20 000 rows, and down to 100 for fewer or
+        more rows. With one lifetime it takes 4000, or as many as 30 million pairs of a row and a
+        tree and 1.2 GB of boxes allow, but at least 100. A stream without a fit has 100.
     criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides on the lifetime path. "loo" is the leave-one-out error; above 2000 rows, where
+        Score that chooses one lifetime. "loo" is the leave-one-out error; above 2000 rows, where
         it is not exact, the error on a fifth of the rows held out. "holdout" is that error for any
-        number of rows. The others are marginal likelihoods, which always decide where
-        ``lifetime="average"``.
+        number of rows. The others are marginal likelihoods. With ``lifetime="average"`` the
+        criterion is always "evidence".
     <scale>
     <max_cells>
     <forgetting>
@@ -88,13 +87,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     intercept_ : float or ndarray of shape (n_outputs,)
         Intercept, not penalised.
     feature_importances_, feature_importances_std_ : ndarrays of shape (n_features_in_,)
-        How much the error on rows held out, the squared error over the variance of y, grows when
-        a column is shuffled, and its deviation over shuffles. Only with ``lifetime="auto"``.
+        How much R² on rows held out falls when a column is shuffled, and its standard deviation
+        over shuffles. Only with ``lifetime="auto"``.
     signal_variance_, noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance σ² of the function and σ²α of the noise, at their likeliest given λ and α.
+        Variances σ² of the function and σ²α of the noise, with the highest likelihood.
     log_marginal_likelihood_ : float
-        Log-likelihood of y at these, computed when asked for. It is estimated where rows and cells
-        are both above 8000, and NaN once the rows have been forgotten by ``partial_fit``.
+        Log-likelihood of y at these variances, computed when asked for. It is estimated where rows
+        and cells are both above 8000, and NaN once ``partial_fit`` has forgotten the rows.
     posterior_ : LifetimePosterior
         Only with ``lifetime="average"``: the posterior over λ, its prior uniform in ln λ on
         ``path_``. The other attributes are then those of the likeliest lifetime.
@@ -268,7 +267,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from further rows, after :meth:`fit` or from nothing.
+        """Learn from further rows, after :meth:`fit` or without one.
 
         After a fit, or where ``lifetime`` is a number, the model is at any moment the exact fit of
         all rows so far on its trees, error bars included, at O(min(C, N)²) a row. When rows and
@@ -277,13 +276,13 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
 
         With ``lifetime="auto"`` and no fit, every row is used once from the beginning. Up to five
         widths share the trees and predict together, weighted by their errors on rows that they had
-        not learnt. When the narrowest errs least, a narrower one is added. The error bars rest on
-        the errors of the last rows before they were learnt from.
+        not learnt. When the narrowest has the lowest error, a narrower one is added. Error bars
+        come from the errors of the last rows, each before it was learnt.
 
-        Without a fit, ``scale="std"`` is taken from the first 1024 rows. The relevances, if they
-        are to be learnt, are taken from the first 1024 and again 4096, unless updates are exact.
-        ``alpha="auto"`` is 0.1. Memory grows with the number of cells, until ``max_cells``; from
-        then on no cell is cut any more, but all learn.
+        Without a fit, ``scale="std"`` is taken from the first 1024 rows. Relevances are
+        learnt after 1024 and after 4096 rows, unless updates are exact.
+        ``alpha="auto"`` is 0.1. Memory grows with the number of cells until there are
+        ``max_cells``. From then on no cell is cut, but all cells learn.
 
         Parameters
         ----------

@@ -171,7 +171,7 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         self._extend(row)
 
     def score_one(self, x: Row) -> float:
-        """Return the anomaly score of a row, the higher, the more abnormal; 0 without rows."""
+        """Return the anomaly score of a row: higher is more abnormal, 0 without rows."""
         if self._is_empty:
             return 0.0
         return -float(self._model._log_shares(self._row(x))[0])
@@ -295,7 +295,7 @@ class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
     r"""Kernel classification in one pass, with the width chosen on the way.
 
     Rows are learnt by :meth:`mondrian_kernel.MondrianKernelClassifier.partial_fit`. Classes need
-    not be known in advance: a further one starts as rare as it was so far.
+    not be known in advance. A new class starts with a low probability.
 
     Parameters
     ----------

@@ -22,14 +22,14 @@ class NumberEstimator(ExplainableEstimator):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from further rows, after :meth:`fit` or from nothing.
+        """Learn from further rows, after :meth:`fit` or without one.
 
-        After a fit the width, the penalty and the scale stay. From nothing, with
+        After a fit the width, the penalty and the scale stay. Without one, and with
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
-        their errors on rows that they had not learnt. When the narrowest errs least, a narrower
-        one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
-        first 1024 and again 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of
-        cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
+        their errors on rows that they had not learnt. When the narrowest has the lowest error, a
+        narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
+        learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
+        number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
 
         Parameters
         ----------
@@ -94,14 +94,14 @@ class ClassEstimator(ExplainableEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from further rows, each taken once, after :meth:`fit` or from nothing.
+        """Learn from further rows, each used once, after :meth:`fit` or without one.
 
-        After a fit the width, the penalty and the scale stay. From nothing, with
+        After a fit the width, the penalty and the scale stay. Without one, and with
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
-        their losses on rows that they had not learnt. When the narrowest has the least, a narrower
-        one is added. ``scale="std"`` is taken from the first 1024 rows, the relevances from the
-        first 1024 and again 4096, and ``alpha="auto"`` is 0.1. Memory grows with the number of
-        cells, until ``max_cells``; from then on no cell is cut any more, but all learn.
+        their losses on rows that they had not learnt. When the narrowest has the lowest loss, a
+        narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
+        learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
+        number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class ClassEstimator(ExplainableEstimator):
         y : array-like of shape (n_samples,)
             Classes.
         classes : array-like of shape (n_classes,) or None, default=None
-            All classes that will ever come; needed on the first call, unless after a fit.
+            All classes that will ever come. They are needed at the first call without a fit.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 0 is left out.
 

@@ -125,7 +125,7 @@ class LifetimePath:
         have ``train_loss`` and ``validation_loss``, a forest ``loo_error``. Each of them is a
         property as well. Errors are mean squared errors.
     criterion : {"loo", "holdout", "evidence", "evidence-paper", "train"}
-        What decides.
+        Which score chooses the lifetime.
     complete : bool
         False where the path was interrupted.
     solver : ndarray of shape (L,) or None
@@ -136,8 +136,8 @@ class LifetimePath:
     model : RidgeRows, SgdWeights or None
         What :meth:`coef` and :meth:`predict` are made of; None where the path holds scores only.
     slack : float
-        The best lifetime is the smallest at which the score is within this share of its minimum: 0
-        but for the paths of models, as the noise of few trees makes narrow kernels look best.
+        The best lifetime is the smallest at which the score is within this share of its minimum.
+        It is above 0 in the paths of models: the noise of few trees makes narrow kernels look best.
     """
 
     lifetimes: FloatArray

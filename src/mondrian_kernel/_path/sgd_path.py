@@ -50,10 +50,10 @@ def sgd_path(
 
     At each lifetime the children of a split cell inherit its weight, which leaves the scores of all
     rows as they are. Then come some passes over the rows, O(M) a step. Scores are those of the
-    weights averaged over these passes, which the next lifetime starts from. Steps are those of
-    :func:`mondrian_kernel._path.sgd_path.descend`, for the hinge those of Pegasos. After
-    few passes the objective is still above its minimum, mostly because of the penalty: the weight
-    of a split cell counts twice.
+    weights averaged over these passes, which the next lifetime starts from. Step sizes fall with
+    the number of steps, for the hinge as in Pegasos; there is none to set. After few passes the
+    objective is still above its minimum, mostly because of the penalty: the weight of a split cell
+    counts twice.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ def sgd_path(
     n_estimators : int, default=100
         Number of trees M.
     n_lifetimes : int, default=50
-        Number of lifetimes at most, placed by the growth of the number of cells.
+        Largest number of lifetimes, placed by the growth of the number of cells.
     passes : int, default=1
         Passes over the rows at each lifetime.
     validation : tuple (X, y) or None, default=None
-        Rows held out, which decide on the best lifetime. Without them the training loss does, and
-        that is mostly least at the end.
+        Rows held out, which decide on the best lifetime. Without them the training loss does,
+        which is usually lowest at the end.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the order of the rows.
     n_jobs : int or None, default=None
