@@ -42,8 +42,8 @@ class Stream(ScaledStream):
     Every 1024 rows the stream is compared with the last 1024. If the scale of a column differs by a
     factor of 4 or more, or the loss has been a quarter above its lowest value since the check
     before, a stream that starts again on these rows is tried. It takes over if its loss on them is
-    a tenth lower. If not, that loss is the lowest from now on, and the next trial for a scale is
-    after half as many rows as there were.
+    a twentieth lower. If not, that loss is the lowest from now on, and the next trial for a scale
+    is after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
