@@ -171,6 +171,14 @@ def test_a_failed_fit_changes_nothing():
     assert_array_equal(blocks.predict(NEW), before)
 
 
+def test_whole_numbers_that_no_float_holds_are_refused():
+    y = np.arange(20).astype(object)
+    y[3] = 10**400
+    X = da.zeros((20, 1), chunks=(10, 1))
+    with pytest.raises(ValueError, match="y holds a whole number that is too large"):
+        DaskMondrianKernelRegressor(1.0, 0.1, 5).fit(X, da.from_array(y, chunks=10))
+
+
 def test_far_from_zero_no_digits_are_lost():
     far = 1e6 + TARGETS
     one = MondrianKernelRegressor(0.5, 0.05, 20, random_state=5).fit(ROWS, far)

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import column_scale, rounded
-from mondrian_kernel._trees.checks import check_magnitudes, check_weight_range, naming, refuse_dates
+from mondrian_kernel._trees.checks import (
+    check_magnitudes,
+    check_weight_range,
+    naming,
+    no_overflow,
+    refuse_dates,
+)
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.cluster import compute, total, warn_if_cramped
 from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
@@ -170,7 +176,7 @@ class Blocks:
 def numbers(y: NDArray[Any]) -> FloatArray:
     """Targets as a float64 matrix (n, T), also where n is 0."""
     refuse_dates(y, "y")
-    with naming("y"):
+    with naming("y"), no_overflow("y"):
         Y: FloatArray = np.asarray(y, dtype=np.float64)
     return Y[:, None] if Y.ndim == 1 else Y
 
