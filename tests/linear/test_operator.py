@@ -170,3 +170,6 @@ def test_bad_cells_are_refused():
         rows_of(cells, 3).gram(np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"outside \[0, 2\)"):
         rows_of(cells, 2)
+    for groups in (np.array([[1], [0], [2]]), np.zeros((3, 9), np.int32)):
+        with pytest.raises(ValueError, match="in at most eight levels"):
+            CellOperator(cells, 3, groups=groups)

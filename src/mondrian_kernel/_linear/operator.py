@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.runs import Runs, join_trees
+from mondrian_kernel._linear.runs import LANES, Runs, join_trees
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -235,8 +235,8 @@ class CellOperator(Operator):
             raise ValueError(f"cells has columns outside [0, {n_cells}).")
         each = np.arange(n_cells, dtype=np.int32)[:, None]
         self._groups: IntArray = each if groups is None else groups
-        if np.any(self._groups[1:] < self._groups[:-1]):
-            raise ValueError("groups must ascend from cell to cell.")
+        if np.any(self._groups[1:] < self._groups[:-1]) or self._groups.shape[1] > LANES:
+            raise ValueError("groups must ascend from cell to cell, in at most eight levels.")
         self.centre, self.n_jobs = centre, n_jobs
         self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
 
