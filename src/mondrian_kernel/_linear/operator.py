@@ -8,7 +8,7 @@ A solver knows the rows only by :class:`Operator`. The cells of trees implement 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,10 @@ class Operator(Products, Protocol):
 
     def level(self, index: int) -> Operator:
         """Return one level alone."""
+        return self
+
+    def up_to(self, index: int) -> Operator:
+        """Return the levels up to one, which becomes the finest."""
         return self
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
@@ -261,16 +265,20 @@ class CellOperator(Operator):
         return self.centred(out)
 
     def level(self, index: int) -> CellOperator:
-        cells, weight = self._groups[:, index][self.cells], self.sample_weight
-        return self._with(cells, int(self.n_cells[index]), weight)
+        return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
+
+    def up_to(self, index: int) -> CellOperator:
+        finest = self._groups[:, index]
+        groups = self._groups[np.flatnonzero(np.diff(finest, prepend=-1)), : index + 1]
+        return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
 
     def take(self, some: NDArray[np.intp]) -> CellOperator:
-        return self._with(self.cells[some], int(self.n_cells[-1]), self.sample_weight[some])
+        n_cells, weight = int(self.n_cells[-1]), self.sample_weight[some]
+        return self._with(self.cells[some], n_cells, sample_weight=weight)
 
-    def _with(self, cells: IntArray, n_cells: int, weight: FloatArray) -> CellOperator:
-        return CellOperator(
-            cells, n_cells, sample_weight=weight, centre=self.centre, n_jobs=self.n_jobs
-        )
+    def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
+        changes = {"sample_weight": self.sample_weight, **changes}
+        return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
         starts = np.flatnonzero(np.diff(self._groups[:, level], prepend=-1))
