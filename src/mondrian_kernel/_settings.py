@@ -83,7 +83,8 @@ PROBE_NUMBERS = 8000  # random vectors times rows; between the two bounds below
 PROBES_LEAST, PROBES_MOST = 2, 16
 PROBE_BIN = 32  # rows whose noisy diagonals are smoothed together
 PATH_PROBE_TOL = 0.3  # relative residual along a path: few random vectors are noisier than that
-ONE_FIT_PROBE_TOL = 1e-2  # the same for one fit
+FIT_PROBES = 8  # random vectors for one fit
+ONE_FIT_PROBE_TOL = 1e-2  # their relative residual
 
 # Predictive variance.
 VARIANCE_TOL = 1e-8  # relative residual; variances are then off by a share of 1e-6 at most

@@ -109,14 +109,21 @@ def test_trees_may_be_numbered_in_any_order():
     assert_allclose(design.gram(np.tile(V, 2))[:, :3], Phi @ (Phi.T @ V), atol=1e-12)
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_cells_are_joined_and_parted(problem, level):
-    design = problem.design(centre=True)
-    S = problem.Phi().T @ problem.Phi(level) > 0  # which fine cells a coarse one holds
-    W, coarse = rng.normal(size=(S.shape[0], 2)), rng.normal(size=(S.shape[1], 2))
-    assert design.coarsen(W, level).shape == (S.shape[1], 2)
-    assert_allclose(design.coarsen(W, level).sum(axis=0), W.sum(axis=0))
-    assert_allclose(design.gather(design.refine(coarse, level)), problem.Phi(level) @ coarse)
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_up_to_ends_with_a_level(problem, index):
+    some = problem.design(centre=True).up_to(index)
+    assert_array_equal(some.n_cells, [6, 12, 24][: index + 1])
+    V = rng.normal(size=(30, index + 1))
+    for level in range(index + 1):
+        Phi = centring(problem, True) @ scaled(problem, level)
+        expected = Phi @ (Phi.T @ V[:, level])
+        assert_allclose(some.gram(V)[:, level], expected, atol=1e-12)
+        S = problem.Phi(index).T @ problem.Phi(level) > 0  # which fine cells a coarse one holds
+        W = rng.normal(size=(S.shape[0], 2))
+        assert some.coarsen(W, level).shape == (S.shape[1], 2)
+        assert_allclose(some.coarsen(W, level).sum(axis=0), W.sum(axis=0))
+        coarse = rng.normal(size=(S.shape[1], 2))
+        assert_allclose(some.gather(some.refine(coarse, level)), problem.Phi(level) @ coarse)
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -170,3 +177,6 @@ def test_bad_cells_are_refused():
         rows_of(cells, 3).gram(np.ones((2, 1)))
     with pytest.raises(ValueError, match=r"outside \[0, 2\)"):
         rows_of(cells, 2)
+    for groups in (np.array([[1], [0], [2]]), np.zeros((3, 9), np.int32)):
+        with pytest.raises(ValueError, match="in at most eight levels"):
+            CellOperator(cells, 3, groups=groups)

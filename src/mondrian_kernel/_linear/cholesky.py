@@ -208,16 +208,27 @@ def dense_cost(n_rows: int, n_cells: int) -> float:
 
 
 def spectra(operator: Operator) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ."""
-    for level in map(operator.level, range(operator.n_levels)):
-        if not _is_primal(level):
-            values, U = _eigh(level.kernel_matrix())
+    """Values and U of K = U diag(values) Uᵀ at each level, from the smaller of K and ΦᵀΦ.
+
+    ΦᵀΦ is computed once, for the finest level where it is the smaller one. Its rows and columns are
+    summed for the coarser levels.
+    """
+    few = np.flatnonzero(operator.n_cells < operator.n_rows)
+    if few.size:
+        fine = operator.up_to(int(few[-1]))
+        A = _smaller_gram(fine)
+    for level in range(operator.n_levels):
+        if level not in few:
+            values, U = _eigh(operator.level(level).kernel_matrix())
             yield np.maximum(values, 0.0), U
             continue
-        Phi = level.dense_features()
-        values, V = _eigh(Phi.T @ Phi)
+        joined = fine.coarsen(fine.coarsen(A, level).T, level)
+        values, V = _eigh(joined)
         keep = values > operator.total_weight * np.finfo(float).eps * values.size
-        yield values[keep], Phi @ (V[:, keep] / np.sqrt(values[keep]))
+        values = values[keep]
+        U = fine.gather(fine.refine(V[:, keep] / np.sqrt(values), level))
+        U *= operator.root_weight[:, None]
+        yield values, fine.centred(U)
 
 
 def _few_threads(size: int) -> Any:

@@ -171,11 +171,16 @@ class Probes:
     """Diagonals and log-determinants at every level and alpha, estimated with random vectors z."""
 
     def __init__(
-        self, operator: Operator, alphas: FloatArray, tol: float, rng: np.random.Generator
+        self,
+        operator: Operator,
+        alphas: FloatArray,
+        tol: float,
+        rng: np.random.Generator,
+        n_vectors: int | None = None,
     ) -> None:
-        n = operator.n_rows
+        shape = operator.n_rows, n_vectors or n_probes(operator.n_rows)
         self._operator, self._alphas = operator, alphas
-        self._Z = operator.centred(rng.choice([-1.0, 1.0], size=(n, n_probes(n))))
+        self._Z = operator.centred(rng.choice([-1.0, 1.0], size=shape))
         starts = np.tile(self._Z, operator.n_levels)
         self._krylov = krylov(operator, starts, alphas, tol)
         self._crowding = _crowding(operator)

@@ -8,14 +8,14 @@ A solver knows the rows only by :class:`Operator`. The cells of trees implement 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.runs import Runs, join_trees
+from mondrian_kernel._linear.runs import LANES, Runs, join_trees
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -134,6 +134,10 @@ class Operator(Products, Protocol):
         """Return one level alone."""
         return self
 
+    def up_to(self, index: int) -> Operator:
+        """Return the levels up to one, which becomes the finest."""
+        return self
+
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
         """Sum rows of W (C, k) over the features that a level joins, (C_l, k)."""
         return W
@@ -235,8 +239,8 @@ class CellOperator(Operator):
             raise ValueError(f"cells has columns outside [0, {n_cells}).")
         each = np.arange(n_cells, dtype=np.int32)[:, None]
         self._groups: IntArray = each if groups is None else groups
-        if np.any(self._groups[1:] < self._groups[:-1]):
-            raise ValueError("groups must ascend from cell to cell.")
+        if np.any(self._groups[1:] < self._groups[:-1]) or self._groups.shape[1] > LANES:
+            raise ValueError("groups must ascend from cell to cell, in at most eight levels.")
         self.centre, self.n_jobs = centre, n_jobs
         self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
 
@@ -261,16 +265,20 @@ class CellOperator(Operator):
         return self.centred(out)
 
     def level(self, index: int) -> CellOperator:
-        cells, weight = self._groups[:, index][self.cells], self.sample_weight
-        return self._with(cells, int(self.n_cells[index]), weight)
+        return self._with(self._groups[:, index][self.cells], int(self.n_cells[index]))
+
+    def up_to(self, index: int) -> CellOperator:
+        finest = self._groups[:, index]
+        groups = self._groups[np.flatnonzero(np.diff(finest, prepend=-1)), : index + 1]
+        return self._with(finest[self.cells], int(self.n_cells[index]), groups=groups)
 
     def take(self, some: NDArray[np.intp]) -> CellOperator:
-        return self._with(self.cells[some], int(self.n_cells[-1]), self.sample_weight[some])
+        n_cells, weight = int(self.n_cells[-1]), self.sample_weight[some]
+        return self._with(self.cells[some], n_cells, sample_weight=weight)
 
-    def _with(self, cells: IntArray, n_cells: int, weight: FloatArray) -> CellOperator:
-        return CellOperator(
-            cells, n_cells, sample_weight=weight, centre=self.centre, n_jobs=self.n_jobs
-        )
+    def _with(self, cells: IntArray, n_cells: int, **changes: Any) -> CellOperator:
+        changes = {"sample_weight": self.sample_weight, **changes}
+        return CellOperator(cells, n_cells, centre=self.centre, n_jobs=self.n_jobs, **changes)
 
     def coarsen(self, W: FloatArray, level: int) -> FloatArray:
         starts = np.flatnonzero(np.diff(self._groups[:, level], prepend=-1))

@@ -177,8 +177,8 @@ def log_det(
     """``ln det(K + αI)`` at one level; by random vectors where min(C, N) exceeds ``dense_size``."""
     if operator.size <= dense_size:
         return Factor(operator, alpha).log_det()
-    rng = np.random.default_rng(0)
-    probes = Probes(operator, np.array([alpha]), settings.ONE_FIT_PROBE_TOL, rng)
+    how = settings.ONE_FIT_PROBE_TOL, np.random.default_rng(0), settings.FIT_PROBES
+    probes = Probes(operator, np.array([alpha]), *how)
     return float(probes.log_det(0)[0][0])
 
 
