@@ -346,8 +346,10 @@ class MondrianEstimator(TableInput):
         if self._notes is not None:
             self._notes.check(model.trees.n_dims, n_dims)
         classes = getattr(self, "classes_", None)
-        if classes is not None and not np.array_equal(np.unique(classes), classes):
-            raise ValueError("The classes are not sorted.")
+        if classes is not None and not (
+            classes.size > 1 and np.array_equal(np.unique(classes), classes)
+        ):
+            raise ValueError("The classes are fewer than two, or not sorted.")
 
     def _check_scores(self, n_scores: int) -> None:
         if self._fitted().n_outputs != n_scores:
