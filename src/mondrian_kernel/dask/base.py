@@ -51,9 +51,9 @@ def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
     if local.__name__.startswith("fit"):
         text = re.sub("Rows, finite.*[.]", _ROWS, text, count=1)
         text = text.replace(" : array-like of", " : dask array or dataframe of")
-    else:
+    elif "X : array-like" in text:
         text = text.replace("\n\n", "\n\n        Lazy where X is a dask collection.\n\n", 1)
-        text = text.replace(" : array-like of", " : dask collection or array-like of")
+        text = text.replace("X : array-like of", "X : dask collection or array-like of")
     for kind in "ndarray", "csr_matrix":
         text = text.replace(f" : {kind} of", f" : dask array or {kind} of")
 
