@@ -443,11 +443,19 @@ def test_text_is_made_of_characters(tmp_path):
 def test_a_classifier_of_other_classes_is_refused(tmp_path):
     for cls in (MondrianKernelClassifier, MondrianForestClassifier):
         model = cls(1.0, 0.1, n_estimators=4, random_state=0).fit(X, np.arange(20) % 3)
-        for classes in (np.arange(1), np.arange(2), np.arange(4), np.arange(3)[::-1], np.zeros((3, 1))):
+        for classes in (np.arange(2), np.arange(4), np.arange(3)[::-1], np.zeros((3, 1))):
             forgery = Forgery(model, tmp_path)
             forgery.put(cls.__name__, "classes_", classes)
             with pytest.raises(ModelFileError, match="Classifier is inconsistent"):
                 forgery.load()
+
+
+def test_a_classifier_of_one_class_is_refused(tmp_path):
+    model = MondrianKernelClassifier(1.0, 0.1, 4, random_state=0).fit(X, np.arange(20) % 2)
+    forgery = Forgery(model, tmp_path)
+    forgery.put("MondrianKernelClassifier", "classes_", np.arange(1))
+    with pytest.raises(ModelFileError, match="fewer than two"):
+        forgery.load()
 
 
 @pytest.mark.parametrize("change", [lambda a: a[:-1], lambda a: a[:, :-1], np.float32])
