@@ -100,7 +100,7 @@ def write_page(file: str | Path, measured: Measured, *, title: str, target: str)
     features = measured.saved.features_
     last_line = (
         f"Written by mondrian-kernel {__version__}: {features.n_estimators} trees, "
-        f"{features.n_cells_} cells. Lifetimes are for inputs divided by their scales."
+        f"{features.n_cells_} cells. Lifetimes are for columns divided by their scales."
     )
     page = render(title, f"{task} of {target} with the Mondrian kernel", content, last_line)
     write_file(file, [page.encode("utf-8")])
