@@ -65,22 +65,39 @@ def _label(axis, steps):
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
+def _name_dots(panel, places):
+    """Write a name beside each dot, where it overlaps least with the names before it."""
+    written = []
+    for name, place in sorted(places.items(), key=lambda item: item[1]):
+        texts = [
+            panel.annotate(
+                name, place, (x, y), textcoords="offset points", fontsize=7, color="0.35", ha=ha
+            )
+            for x, y, ha in ((4, 3, "left"), (4, -9, "left"), (-4, 3, "right"), (-4, -9, "right"))
+        ]
+        boxes = [text.get_window_extent() for text in texts]
+        best = min(range(len(texts)), key=lambda k: sum(boxes[k].overlaps(box) for box in written))
+        for k, text in enumerate(texts):
+            if k != best:
+                text.remove()
+        written.append(boxes[best])
+
+
 def headline(cells):
     """A dot a data set: error on one axis and time on the other, over the best rival's."""
     figure, (panel,) = _panels(7.5, 5)
+    places = {}
     for task, colour in COLOURS.items():
         found = beside_best(cells, task)
+        places |= found
         if found:
             panel.scatter(*zip(*found.values(), strict=True), s=26, color=colour, label=task)
-        for name, place in found.items():
-            panel.annotate(
-                name, place, (4, 3), textcoords="offset points", fontsize=7, color="0.35"
-            )
     panel.set_xlabel("error, ours / best rival with defaults  (left is better)", fontsize=9)
     panel.set_ylabel("CPU time of the fit, ours / that rival  (below is better)", fontsize=9)
     panel.margins(x=0.12)
     _label(panel.xaxis, range(1, 10))
     _label(panel.yaxis, (1, 2, 3, 5, 7))
+    _name_dots(panel, places)
     panel.axvline(1, color="0.6", linewidth=1)
     panel.axhline(1, color="0.6", linewidth=1)
     panel.legend(frameon=False, fontsize=8)
