@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._typing import FloatArray
 
 
@@ -115,8 +116,4 @@ class Linear:
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together."""
         D, S, K = self.factor.size, len(self.coef), self.coef.shape[-1]
-        shapes = {"ends": (2, D), "factor": (D,), "coef": (S, D + 1, K), "P": (S, D + 1, D + 1)}
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError(f"{name} of linear learners has the shape {array.shape}.")
+        check_numbers(self, ends=(2, D), factor=(D,), coef=(S, D + 1, K), P=(S, D + 1, D + 1))
