@@ -160,6 +160,18 @@ def test_a_loss_beyond_what_is_allowed_fails(tmp_path, monkeypatch, now, culprit
             check.run(options)
 
 
+def test_the_smallest_check_compares_errors_alone(tmp_path, monkeypatch):
+    options = Options(data=tmp_path, out=tmp_path)
+    monkeypatch.setattr(check, "problems", lambda *_: {"smooth": None})
+    monkeypatch.setattr(check, "ratios", lambda _: {"error": 1.0, "fit": 1.0, "predict": 1.0})
+    check.run(options, store=True)
+    monkeypatch.setattr(check, "ratios", lambda _: {"error": 1.0, "fit": 9.0, "predict": 9.0})
+    check.run(options, smallest=True)
+    monkeypatch.setattr(check, "ratios", lambda _: {"error": 1.2, "fit": 1.0, "predict": 1.0})
+    with pytest.raises(SystemExit, match="error on smooth"):
+        check.run(options, smallest=True)
+
+
 def test_a_time_that_is_worse_only_once_is_bad_luck(monkeypatch):
     answers = iter(
         [{"error": 1.0, "fit": 9.0, "predict": 1.0}] * 2 + [dict.fromkeys(check.ALLOWED, 1.0)]
