@@ -260,7 +260,8 @@ LEVEL_CELLS_SHARE, LEVEL_CELLS, LEVEL_CELLS_LARGE = 0.25, 4096, 1 / 16
 # Logarithms of the weight of the narrowest cells, and how fast wider ones lose weight.
 LEVEL_NOISE, LEVEL_SLOPES = (-4.0, -1.5, 1.0, 3.5, 6.0), (0.0, 1.5, 3.0)
 LEVEL_TREES = 64  # trees with which the weights are chosen
-LEVEL_ROWS, LEVEL_ROWS_SHARE = 15_000, 1 / 4  # rows for it
+# Rows for it: a share of them, within bounds; the weights do not depend on the number of rows.
+LEVEL_ROWS_SHARE, LEVEL_ROWS = 1 / 4, (15_000, 250_000)
 # Rows of the preconditioner. Steps to the tolerance without it, with 128 rows, with 512 rows:
 # pol 122, 49, 48; california 46, 19, 18; nycflights_delay with 60 000 rows 144, 60, 60.
 LEVEL_LANDMARKS = 128

@@ -172,9 +172,9 @@ def _choose_weights(
     Of many classes the most frequent ones are looked at, each against the rest.
     """
     operator = operator.with_trees(settings.LEVEL_TREES)
-    if Y.shape[0] > settings.LEVEL_ROWS:
+    if Y.shape[0] > settings.LEVEL_ROWS[0]:
         some = np.sort(
-            np.random.default_rng([seed, 7]).permutation(Y.shape[0])[: settings.LEVEL_ROWS]
+            np.random.default_rng([seed, 7]).permutation(Y.shape[0])[: settings.LEVEL_ROWS[0]]
         )
         operator, Y, offset = operator.take(some), Y[some], offset[some]
         folds = folds.take(some)

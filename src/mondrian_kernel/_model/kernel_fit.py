@@ -224,7 +224,7 @@ def _choose_weights(
 ) -> FloatArray:
     """Return the weights of the levels, chosen with some of the trees and some of the rows."""
     n_rows = folds.of_row.size
-    most = max(settings.LEVEL_ROWS, int(settings.LEVEL_ROWS_SHARE * n_rows))
+    most = int(np.clip(settings.LEVEL_ROWS_SHARE * n_rows, *settings.LEVEL_ROWS))
     operator = operator.with_trees(settings.LEVEL_TREES)
     if n_rows > most:
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
