@@ -111,7 +111,7 @@ class Growth:
         parent, left, right, dim, count = (np.empty(n, np.int32) for _ in range(5))
         loc, time = np.empty(n), np.empty(n)
         lower, upper = (np.empty((n, n_dims), self._X.dtype) for _ in range(2))
-        leaf = np.empty((n_rows, self.n_trees), np.int32)
+        leaf = np.empty((self.n_trees, n_rows), np.int32).T
         nodes = NodeTable(root, tree, parent, left, right, dim, loc, time, lower, upper, count)
 
         def run(begin: int, end: int) -> None:
