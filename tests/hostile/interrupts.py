@@ -16,6 +16,7 @@ from hostile.judge import ACCEPTED, REFUSED, Attack
 from hostile.subjects import NEW, X
 from mondrian_kernel.persistence import load, save
 
+LAST_LINES = 20
 PACKAGE = os.path.dirname(mk.__file__)
 RNG = np.random.default_rng(0)
 MANY, BATCH, LATER = (RNG.normal(size=(n, 3)) for n in (2040, 20, 15))
@@ -127,10 +128,15 @@ def is_close(found, expected):
     )
 
 
-def interrupt(name, seed):
-    """Interrupt a call at a random line; the model says what it said before, or all of it."""
+def interrupt(name, seed, attempt):
+    """Interrupt a call at a line; the model says what it said before, or all of it.
+
+    The last lines come first, since there the model takes over what was learnt; then random ones.
+    """
     case = known(name)
-    number = int(np.random.default_rng(seed).integers(1, case.n_lines + 1))
+    number = case.n_lines - attempt
+    if attempt >= LAST_LINES:
+        number = int(np.random.default_rng([seed, attempt]).integers(1, case.n_lines + 1))
     model = pickle.loads(case.model)
     with interrupted_at(number):
         SUBJECTS[name][1](model, BATCH)
@@ -166,7 +172,7 @@ def interrupt_save(seed):
 def interrupt_attacks(name, seed):
     """Yield interrupts of a call, without an end."""
     for number in count():
-        run = partial(interrupt, name, [seed, number])
+        run = partial(interrupt, name, seed, number)
         yield Attack("interrupted " + name, f"seed {seed}, {number}", run)
 
 

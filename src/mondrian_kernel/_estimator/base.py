@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Self
@@ -255,21 +256,16 @@ class MondrianEstimator(TableInput):
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         if known and self._stream is stream:
             self._model = None  # a record of the stream is a view of arrays that will move
-        n_before = stream.n_rows
-        with kept_on_failure(self):
-            try:
-                max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
-                new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
-                if fixed is not None and spread is not None:
-                    more = new.online.n_cells[: n_cells.size] - n_cells
-                    fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
-                self._fixed, self._model, self._stream = fixed, None, new
-                self.path_ = getattr(self, "path_", None)
-                for name, value in changes.items():
-                    setattr(self, name, value)
-            except BaseException:
-                stream.rollback(n_before)
-                raise
+        with kept_on_failure(self, partial(stream.rollback, stream.n_rows)):
+            max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
+            new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
+            if fixed is not None and spread is not None:
+                more = new.online.n_cells[: n_cells.size] - n_cells
+                fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
+            self._fixed, self._model, self._stream = fixed, None, new
+            self.path_ = getattr(self, "path_", None)
+            for name, value in changes.items():
+                setattr(self, name, value)
 
     def _beside_fit(
         self, fixed: Basis, rows: FloatArray, Y: FloatArray, weight: FloatArray

@@ -43,14 +43,16 @@ def all_or_nothing(fit: Fit) -> Fit:
 
 
 @contextmanager
-def kept_on_failure(estimator: Any) -> Iterator[None]:
-    """Give an estimator its attributes back if anything fails."""
+def kept_on_failure(estimator: Any, undo: Callable[[], None] | None = None) -> Iterator[None]:
+    """If anything fails, give an estimator its attributes back and call ``undo``."""
     before = dict(vars(estimator))
     try:
         yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
+        if undo is not None:
+            undo()
         raise
 
 
