@@ -56,26 +56,27 @@ def _part(columns, dim, loc, order, tree, start, stop, spare):
     Returns where the right part begins, the least and greatest x[dim] of all rows, the greatest
     on the left and the least on the right. If all rows lie on one side their order is unchanged.
     """
-    middle = start
-    n_right = 0
-    low = min_right = np.inf
-    high = max_left = -np.inf
-    for k in range(start, stop):
-        i = order[tree, k]
-        v = columns[dim, i]
-        is_left = v <= loc
-        # Both are written and one of them kept: a branch would be mispredicted every other time.
-        order[tree, middle] = i
-        spare[n_right] = i
-        middle += is_left
-        n_right += not is_left
+    low = high = columns[dim, order[tree, start]]
+    for k in range(start + 1, stop):
+        v = columns[dim, order[tree, k]]
         low = v if v < low else low  # numba compiles a function for each type that min meets
         high = v if v > high else high
-        on_left, on_right = (v, np.inf) if is_left else (-np.inf, v)
-        max_left = on_left if on_left > max_left else max_left
-        min_right = on_right if on_right < min_right else min_right
-    for k in range(n_right):
-        order[tree, middle + k] = spare[k]
+    middle, max_left, min_right = np.int64(start), low, high
+    if low <= loc and loc < high:
+        for k in range(start, stop):
+            i = order[tree, k]
+            # Both are written and one of them kept: a branch would be mispredicted half the time.
+            order[tree, middle] = i
+            spare[k - middle] = i
+            middle += columns[dim, i] <= loc
+        for k in range(start, middle):
+            v = columns[dim, order[tree, k]]
+            max_left = v if v > max_left else max_left
+        for k in range(middle, stop):
+            i = spare[k - middle]
+            order[tree, k] = i
+            v = columns[dim, i]
+            min_right = v if v < min_right else min_right
     return middle, low, high, max_left, min_right
 
 
@@ -149,16 +150,16 @@ def grow(columns, trees, lifetime):
 
 
 @kernel
-def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
+def freeze(columns, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 
-    ``X`` is float64 (N, D) in row order; ``order``, ``links`` and ``cut`` are those of
+    ``columns`` (D, N) are the rows transposed; ``order``, ``links`` and ``cut`` are those of
     ``GrowingTrees``. ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as
     long as ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the
     place of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives
     the leaf of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
     """
-    n_trees, n_dims = order.shape[0], X.shape[1]
+    n_trees, n_dims = order.shape[0], columns.shape[0]
     parent, lower, upper = nodes.parent, nodes.lower, nodes.upper
     at = 0
     for tree in range(n_trees):
@@ -175,8 +176,6 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
             nodes.loc[here] = nodes.time[here] = np.inf
             start, stop = links[node, START], links[node, STOP]
             nodes.count[here] = stop - start
-            for d in range(n_dims):
-                lower[here, d], upper[here, d] = np.inf, -np.inf
             if above >= 0:
                 if here == above + 1:
                     nodes.left[above] = here + offset
@@ -190,18 +189,21 @@ def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
                 top += 2
             else:
                 for k in range(start, stop):
-                    i = order[tree, k]
-                    leaf[i, tree] = here + offset
-                    for d in range(n_dims):
-                        x, low, high = X[i, d], lower[here, d], upper[here, d]
-                        lower[here, d] = x if x < low else low
-                        upper[here, d] = x if x > high else high
-        for here in range(at - 1, first, -1):  # children come after their parent
-            above = parent[here] - offset
-            for d in range(n_dims):
-                low, high = lower[here, d], upper[here, d]
-                lower[above, d] = low if low < lower[above, d] else lower[above, d]
-                upper[above, d] = high if high > upper[above, d] else upper[above, d]
+                    leaf[order[tree, k], tree] = here + offset
+                for d in range(n_dims):
+                    low = high = columns[d, order[tree, start]]
+                    for k in range(start + 1, stop):
+                        x = columns[d, order[tree, k]]
+                        low = x if x < low else low
+                        high = x if x > high else high
+                    lower[here, d], upper[here, d] = low, high
+        for here in range(at - 1, first - 1, -1):  # children come after their parent
+            if nodes.dim[here] >= 0:
+                left, right = nodes.left[here] - offset, nodes.right[here] - offset
+                for d in range(n_dims):
+                    low, high = lower[left, d], upper[left, d]
+                    lower[here, d] = low if low < lower[right, d] else lower[right, d]
+                    upper[here, d] = high if high > upper[right, d] else upper[right, d]
 
 
 @kernel

@@ -25,7 +25,6 @@ class Growth:
     _step = settings.GROWTH_STEP
 
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
-        self._X = np.ascontiguousarray(X)
         self._columns = np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
         self.n_trees = n_trees = int(n_trees)
@@ -105,12 +104,12 @@ class Growth:
         sizes = np.concatenate(counts)
         first_node = np.cumsum([0, *(count.sum() for count in counts)]).tolist()
         first_tree = np.cumsum([0, *(count.size for count in counts)]).tolist()
-        n, (n_rows, n_dims) = first_node[-1], self._X.shape
+        n, (n_dims, n_rows) = first_node[-1], self._columns.shape
         root = (np.cumsum(sizes) - sizes).astype(np.int32)
         tree = np.repeat(np.arange(self.n_trees, dtype=np.int32), sizes)
         parent, left, right, dim, count = (np.empty(n, np.int32) for _ in range(5))
         loc, time = np.empty(n), np.empty(n)
-        lower, upper = (np.empty((n, n_dims), self._X.dtype) for _ in range(2))
+        lower, upper = (np.empty((n, n_dims), self._columns.dtype) for _ in range(2))
         leaf = np.empty((self.n_trees, n_rows), np.int32).T
         nodes = NodeTable(root, tree, parent, left, right, dim, loc, time, lower, upper, count)
 
@@ -119,7 +118,7 @@ class Growth:
                 own = slice(first_node[k], first_node[k + 1])
                 part = NodeTable._make([root, *(array[own] for array in nodes[1:])])
                 own_leaf = leaf[:, first_tree[k] : first_tree[k + 1]]
-                self._blocks[k].freeze(self._X, lifetime, part, first_node[k], own_leaf)
+                self._blocks[k].freeze(self._columns, lifetime, part, first_node[k], own_leaf)
 
         in_threads(run, len(self._blocks), self._n_jobs)
         return Trees(lifetime, *nodes), leaf
@@ -185,13 +184,18 @@ class Block:
         return 1 + 2 * np.bincount(tree, minlength=self.order.shape[0])
 
     def freeze(
-        self, X: FloatArray, lifetime: float, nodes: NodeTable, first_node: int, leaf: IntArray
+        self,
+        columns: FloatArray,
+        lifetime: float,
+        nodes: NodeTable,
+        first_node: int,
+        leaf: IntArray,
     ) -> None:
         """Write the nodes of the trees, stopped at ``lifetime``, and the leaves of the rows."""
         from mondrian_kernel._kernels.grow import freeze
 
         stack = np.empty((self.n_nodes + 1, 2), np.int32)
-        freeze(X, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
+        freeze(columns, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
 
 
 def _longer(array: NDArray[Any], room: int) -> NDArray[Any]:
