@@ -249,7 +249,7 @@ TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
 TREND_LINEAR, TREND_LINEAR_GAIN = 3.0, 0.02
 TREND_END = 0.001  # share of the rows at each end of a column that a trend cuts off
 TREND_MARGIN = 0.1  # of its range on the fitted rows, beyond which a trend is cut off
-TREND_BLOCK = 2048  # rows at once: 16 MB of kernel
+TREND_BLOCK = 512  # rows at once: 4 MB of kernel, which stay in the cache
 LANDMARK_JITTER = 1e-6  # landmarks may be copies of each other
 
 # Trees of a model that learns its widths.

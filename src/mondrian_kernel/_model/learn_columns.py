@@ -202,17 +202,15 @@ class _Search:
         return np.asarray(np.mean(last, axis=0))
 
     def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:
-        """Return room for the kernels of each width and one more, of rows fitted and held out.
+        """Return room for two matrices of the rows fitted, and two of the rows held out.
 
         It is the same memory in every step: new memory would take as long as what is done in it.
         """
-        shapes = [(len(settings.COLUMN_WIDTHS) + 1, n, n_fit) for n in (n_fit, n_out)]
-        ends = np.cumsum([0, *map(np.prod, shapes)])
-        if self._room.size < ends[-1]:
-            self._room = np.empty(ends[-1], np.float32)
-        return [
-            self._room[a:b].reshape(s) for (a, b), s in zip(pairwise(ends), shapes, strict=True)
-        ]
+        sizes = [n * n_fit for n in (n_fit, n_fit, n_out, n_out)]
+        if self._room.size < sum(sizes):
+            self._room = np.empty(sum(sizes), np.float32)
+        ends = np.cumsum([0, *sizes])
+        return [self._room[a:b].reshape(-1, n_fit) for a, b in pairwise(ends)]
 
     def slope(
         self, theta: FloatArray, fitted: NDArray[np.intp], out: NDArray[np.intp]
@@ -222,7 +220,12 @@ class _Search:
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
         by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
         """
-        from mondrian_kernel._kernels.dense import city_block, weighted_differences
+        from mondrian_kernel._kernels.dense import (
+            city_block,
+            mixed_powers,
+            weighted_differences,
+            weighted_powers,
+        )
 
         r, m, weights = self.parts(theta)
         v = weights.astype(np.float32)
@@ -230,38 +233,33 @@ class _Search:
         rank = (np.exp(r) * m)[self.group].astype(np.float32)
         T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
         by_column = np.ascontiguousarray(T[0].T)
-        K = self._matrices(out.size, fitted.size)
-        for t, E in zip(T, K, strict=True):
-            city_block(t, by_column, E[0])
-            E[0] *= np.float32(-settings.COLUMN_WIDTHS[0])
-            np.exp(E[0], out=E[0])
-            for k in range(1, v.size):  # each is the fourth power of the one before
-                np.multiply(E[k - 1], E[k - 1], out=E[k])
-                np.multiply(E[k], E[k], out=E[k])
+        E, K, E_out, K_out = self._matrices(out.size, fitted.size)
+        for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
+            city_block(t, by_column, power)
+            power *= np.float32(-settings.COLUMN_WIDTHS[0])
+            np.exp(power, out=power)
+            mixed_powers(power, v, mixed)  # each width is the fourth power of the one before
         s, s_out = self.s[fitted], self.s[out][:, None]
-        A = _weighted_sum(v, K[0]).astype(np.float64)
+        A = K.astype(np.float64)
         A.flat[:: fitted.size + 1] += 1.0 / s
         centre = np.average(self.Y[fitted], axis=0, weights=s)
         factor, _ = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
         a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
         single = a.astype(np.float32)
-        parts = K[1][:-1] @ single
-        residual = np.tensordot(v, parts, 1) + centre - self.Y[out]
+        residual = K_out @ single + centre - self.Y[out]
         scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
         error = float(np.sum(s_out * residual**2) / scale) + settings.LEAST_ERROR
         slope = (2.0 * s_out * residual / (scale * error)).astype(np.float32)
-        down = _weighted_sum(v, K[1]).T @ slope
+        down = K_out.T @ slope
         z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
         half, n_groups = 0.5 * out.size, self.n_groups
-        gradient = np.empty_like(theta)
-        change = np.sum(slope * parts, axis=(1, 2)) - np.sum(z * (K[0][:-1] @ single), axis=(1, 2))
-        gradient[2 * n_groups :] = half * weights * change
+        change, pairs = np.zeros(v.size), (K, K_out)
         by_width = (-weights * np.array(settings.COLUMN_WIDTHS)).astype(np.float32)
-        pairs = []  # derivatives in the distances of the pairs of both matrices
-        for E, left in zip(K, (-z, slope), strict=True):
-            by_distance = _weighted_sum(by_width, E)
-            by_distance *= left @ single.T
-            pairs.append(by_distance)
+        for power, left, P in zip((E, E_out), (-z, slope), pairs, strict=True):
+            np.dot(left, single.T, out=P)  # becomes the derivatives in the distances of the pairs
+            weighted_powers(power, P, by_width, change)
+        gradient = np.empty_like(theta)
+        gradient[2 * n_groups :] = half * weights * change
         by_part = []
         for table in (self.values, self.ranks):
             total = np.zeros(table.shape[1])
@@ -281,9 +279,3 @@ class _Search:
         )
         return half * np.log(error) + 0.5 * float(prior), gradient
 
-
-def _weighted_sum(weights: NDArray[np.float32], E: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Write Σ_k weights[k] E[k] to the last matrix of E (1 + size of weights, n, m)."""
-    total: NDArray[np.float32] = E[-1]
-    np.dot(weights, E[:-1].reshape(weights.size, -1), out=total.reshape(-1))
-    return total
