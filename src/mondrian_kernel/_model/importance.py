@@ -57,10 +57,7 @@ def importances(
     if fit.folds.n_folds == 0:
         return np.empty((2, 0))
     rng = np.random.default_rng([fit.model.seed, 10])
-    allowed = np.clip(
-        settings.IMPORTANCE_PREDICTIONS_PER_ROW * rows.shape[0], *settings.IMPORTANCE_PREDICTIONS
-    )
-    n = int(np.clip(allowed // n_columns, *settings.IMPORTANCE_ROWS))
+    n = int(np.clip(settings.IMPORTANCE_PREDICTIONS // n_columns, *settings.IMPORTANCE_ROWS))
     some = rng.permutation(fit.rows)[:n]
     n_shuffles = min(settings.IMPORTANCE_SHUFFLES, some.size // 2)
     part = np.arange(some.size) % n_shuffles
