@@ -253,7 +253,7 @@ class Committee:
         begin = np.append(0, np.cumsum(room))
         table = np.tile(self.rule.fresh, (int(begin[-1]), 1))
         for first, j in zip(begin.tolist(), members.tolist(), strict=False):
-            own = self.table[self.begin[j] : self.begin[j + 1]]
+            own = self.table[self.begin[j] : self.begin[j] + self.n_table[j]]
             table[first : first + len(own)] = own
         return begin, table
 
@@ -389,4 +389,7 @@ class Committee:
                 raise ValueError("The mixture is that of other learners.")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the fields, with a table that has no room for further cells."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        state["begin"], state["table"] = self._laid_out(np.arange(self.n_table.size), self.n_table)
+        return state

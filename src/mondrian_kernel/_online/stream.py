@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -289,12 +291,16 @@ class Stream(ScaledStream):
     def _is_settled(self) -> bool:
         return self.kept is None or self._n_unequal >= self._n_first
 
+    @cached_property
+    def _builds(self) -> list[int]:
+        """Numbers of kept rows that scale, widths and relevance are computed from, and 0."""
+        powers = range((settings.WARM_UP.bit_length() + 1) // 2)
+        relevance = settings.RELEVANCE_ROWS if self.learns_relevance else ()
+        return sorted({0, *(4**k for k in powers), *relevance})
+
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        found = last_build(n_rows)
-        if self.learns_relevance and n_rows >= settings.RELEVANCE_ROWS[0]:
-            found = max(found, *(n for n in settings.RELEVANCE_ROWS if n <= n_rows))
-        return found
+        return self._builds[bisect_right(self._builds, n_rows) - 1]
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
