@@ -22,7 +22,6 @@ from mondrian_kernel._trees.checks import (
     all_or_nothing,
     check_budget,
     check_columns,
-    check_more_ranges,
     check_rows,
     draw_seed,
 )
@@ -289,7 +288,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _learn(self, rows: FloatArray) -> None:
         """Extend trees that exist by valid rows."""
-        check_more_ranges(self.trees_, rows)
         online = self._continued()
         n_before = online.n_rows
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,12 @@ __all__ = [
     "MondrianKernelClassifier",
     "MondrianKernelRegressor",
 ]
+
+
+@lru_cache(maxsize=64)
+def _target_of(number: int, n_classes: int) -> FloatArray:
+    """Return the target (1, K) of a row of a class, which nobody changes."""
+    return encode(np.array([number]), n_classes, "log_loss")
 
 
 class _RiverModel(NamedColumns):
@@ -329,11 +336,19 @@ class MondrianKernelClassifier(_Predictor, base.MiniBatchClassifier):
             if len(self._classes) >= 2:
                 self._model._add_class()
             self._classes[label] = len(self._classes)
-        n_classes, number = max(2, len(self._classes)), np.array([self._classes[label]])
+        n_classes, number = max(2, len(self._classes)), self._classes[label]
         if self._is_empty:
-            self._model.partial_fit(row, number, classes=np.arange(n_classes))
+            self._model.partial_fit(row, np.array([number]), classes=np.arange(n_classes))
         else:
-            self._model._learn(row, encode(number, n_classes, "log_loss"), None)
+            self._model._learn(row, _target_of(number, n_classes), None)
+
+    def predict_one(self, x: Row, **kwargs: Any) -> Hashable | None:
+        """Predict the class of a row; None before any was learnt."""
+        if self._is_empty:
+            return None
+        F = self._model._class_scores(self._row(x))
+        number = int(F.item() > 0.0) if F.size == 1 else int(F.argmax())
+        return tuple(self._classes)[number if len(self._classes) > 1 else 0]
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Hashable, float]:
         """Return the probabilities of all classes that have been learnt."""

@@ -252,7 +252,7 @@ FAULTS = {
     ),
     "stream: a new start need not be better": Fault(
         "_online/stream.py",
-        "if new.error < settings.RENEWAL_GAIN * loss:",
+        "if new.lost_lately(late) < settings.RENEWAL_GAIN * self.lost_lately(late):",
         "if True:",
         "tests/online/test_drift.py -k relevant_columns",
     ),

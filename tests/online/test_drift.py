@@ -93,8 +93,9 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores_and_recent_means(f
         Z = np.hstack([Z, recent - 0.3])
     for rows in (slice(0, 25), slice(25, 40)):
         expected = 0.3 + Z[rows] @ mixture.weights
-        mixture, mixed = mixture.judge(scores[:, rows], base, y[rows], s[rows], "squared")
+        mixture, mixed, lost = mixture.judge(scores[:, rows], base, y[rows], s[rows], "squared")
         np.testing.assert_allclose(mixed[:, 0], expected)
+        np.testing.assert_allclose(lost, (y[rows, 0] - expected) ** 2)
         parts.append(mixed)
     mixed, n = np.concatenate(parts), Z.shape[1]
     w = 2 * s * MIXTURE_KEEP ** np.arange(39, -1, -1)
@@ -181,6 +182,21 @@ def test_other_relevant_columns_start_the_stream_again_and_noise_does_not(change
     follow(model, X, y)
     assert model._stream.relevance.argmax() == (5 if change == "column" else 0)
     assert (model._stream.n_rows < 8000) == (change == "column")
+
+
+@pytest.mark.parametrize("kind", [MondrianKernelRegressor, MondrianKernelClassifier])
+def test_the_last_losses_are_kept(kind):
+    """Until there are 1024 rows, the running loss is their mean; the first row has none."""
+    X, y = stream()
+    y, told = (y, {}) if kind is MondrianKernelRegressor else (y > 0.5, {"classes": [False, True]})
+    model = kind(n_estimators=5, relevance="equal", random_state=0)
+    totals = []
+    for begin in range(0, 400, BATCH):
+        rows = slice(begin, begin + BATCH)
+        found = model.partial_fit(X[rows], y[rows], **told)._stream
+        totals.append((found.n_rows - 1) * found.error)
+        assert found.lost_lately(1024) == pytest.approx(found.error, rel=1e-12)
+    assert found.lost_lately(BATCH) == pytest.approx((totals[-1] - totals[-2]) / BATCH, rel=1e-9)
 
 
 def test_memory_is_bounded(monkeypatch):

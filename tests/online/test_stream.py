@@ -389,6 +389,15 @@ def test_copies_and_pickles_go_on_as_the_stream_would(keep, n_before, blank):
     assert_same(kept, stream, rtol=1e-12)
 
 
+def test_a_pickle_has_no_room_for_further_cells():
+    rows = wave(300, 3.0)
+    learners = batches(begin(), rows, 50).learners
+    copied = pickle.loads(pickle.dumps(learners))
+    assert copied.begin[-1] == len(copied.table) == learners.n_table.sum() < len(learners.table)
+    for j in range(learners.n_table.size):
+        assert_array_equal(table(copied, j), table(learners, j))
+
+
 def test_a_pickle_holds_arrays_and_plain_python():
     X, Y, s = wave(100, 6.0)
     state = begin().learn(X, Y, s, None).__getstate__()

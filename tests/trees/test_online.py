@@ -473,3 +473,15 @@ def test_trees_may_climb_down_and_up_again():
     assert_same_state(state(up), state(again))
     # What it was made from is what it was.
     assert_sound_regions(online, X[:60])
+
+
+def test_rows_whose_ranges_overflow_change_nothing():
+    """Also where each number is far from the largest one, but their sum is not."""
+    X = rows(30, 4)
+    online, plain = (OnlineTrees.empty(4, 5, 2.0, SEED) for _ in range(2))
+    online.extend(X[:20])
+    plain.extend(X[:20])
+    for large in (1e308, 5e307):
+        with pytest.raises(ValueError, match="range"):
+            online.extend(np.vstack([X[20:], np.full((1, 4), large)]))
+    np.testing.assert_array_equal(online.extend(X[20:]), plain.extend(X[20:]))

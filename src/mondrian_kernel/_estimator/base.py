@@ -244,14 +244,12 @@ class MondrianEstimator(TableInput):
         if known and self._stream is None:
             model = self._fitted()
             fixed = Basis(model.columns, model.trend, model.link, model.spread, model.calibration)
-        spread = None if fixed is None else fixed.spread
-        errors, scores, n_cells = Y, Y, np.zeros(1, np.int64)
-        if spread is not None:
-            model = self._fitted()
-            n_cells = np.diff(model.levels.offset)
-            scores, scale = model.scores_and_scale(rows, self.n_jobs)
-            errors = (Y - scores) / scale
+        said = None
         if fixed is not None:
+            if fixed.spread is not None:
+                model = self._fitted()
+                scores, scale = model.scores_and_scale(rows, self.n_jobs)
+                said = fixed.spread, (Y - scores) / scale, scores, np.diff(model.levels.offset)
             fixed, rows, Y, weight = self._beside_fit(fixed, rows, Y, weight)
         stream = self._next_stream(rows.shape[1], Y.shape[1], rows.shape[0])
         if known and self._stream is stream:
@@ -259,7 +257,8 @@ class MondrianEstimator(TableInput):
         with kept_on_failure(self, partial(stream.rollback, stream.n_rows)):
             max_cells = settings.STREAM_CELLS if self.max_cells is None else self.max_cells
             new = stream.learn(rows, np.ascontiguousarray(Y), weight, max_cells)
-            if fixed is not None and spread is not None:
+            if fixed is not None and said is not None:
+                spread, errors, scores, n_cells = said
                 more = new.online.n_cells[: n_cells.size] - n_cells
                 fixed = replace(fixed, spread=spread.continued(errors, scores, n_cells, more))
             self._fixed, self._model, self._stream = fixed, None, new

@@ -34,15 +34,16 @@ _OF_ROWS, _OF_TIME = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB
 
 
 @kernel
-def all_below(X, root, lower, upper, bound):
+def _all_below(X, nodes, bound):
     """Whether all numbers of the rows, and of the rows in the first tree, are below a bound."""
     for i in range(X.shape[0]):
         for d in range(X.shape[1]):
             if not abs(X[i, d]) < bound:
                 return False
-    if root[0] >= 0:
+    root = nodes.root[0]
+    if root >= 0:
         for d in range(X.shape[1]):
-            if not (-lower[root[0], d] < bound and upper[root[0], d] < bound):
+            if not (-nodes.lower[root, d] < bound and nodes.upper[root, d] < bound):
                 return False
     return True
 
@@ -173,9 +174,10 @@ def _save_box(nodes, node, batch):
 
 
 @kernel
-def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
+def extend(X, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
 
+    Returns False, and inserts nothing, if a number of the rows or trees is ``bound`` or more.
     ``table_arrays`` and ``batch_arrays`` are those of an ``OnlineTable`` and a ``Batch``, as plain
     tuples; they are changed in place. Goes on from ``progress`` and keeps it. The table is full
     when fewer than 2 nodes are left. ``rungs`` (R,) are the lifetimes at which cells
@@ -190,6 +192,8 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
     lower, upper, time, progress = nodes.lower, nodes.upper, nodes.time, batch.progress
     n_trees, n_rungs, one = nodes.root.size, rungs.size, np.int64(1)
+    if not _all_below(X, nodes, bound):
+        return False
     while progress[DONE] < batch.leaf.size and nodes.tally[NODES] + 2 <= time.size:
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
         key = root_key(root_key(seed ^ _OF_ROWS, m), nodes.tally[ROWS])
@@ -226,6 +230,7 @@ def extend(X, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
         progress[DONE] += 1
         if m == n_trees - 1:
             nodes.tally[ROWS] += 1
+    return True
 
 
 @kernel

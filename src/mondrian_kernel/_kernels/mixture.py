@@ -31,6 +31,7 @@ def judge(
     error,
     recent,
     mixed,
+    lost,
     new_weights,
     shares,
 ):
@@ -40,6 +41,7 @@ def judge(
     ``mixed`` (n, K) receives f = base + Σ_j weights_j x_j, with T + H terms: x_j = scores_j - base
     of the learners, J on trees and then linear ones, and last H running means of the targets, as
     they are before these rows: ``recent``, less the base if the targets are scores, not classes.
+    ``lost`` (n,) receives the losses of ``mixed``.
     Changed in place: with h the curvature of s ℓ, but at least a share of its bound s
     ``curvature``, ``gram`` (T + H, T + H) is the discounted sum of h x xᵀ, and ``moment`` (T + H,)
     that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean
@@ -68,9 +70,9 @@ def judge(
             _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
             error[j] += rate * (value - error[j])
         # Without a variance of the scores the step is the negative slope.
-        h, value = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
+        h, lost[i] = step(loss, Y[i], mixed[i], sample_weight[i], 1e-300, D)
         h = max(h, LEAST_CURVATURE * sample_weight[i] * curvature)
-        error[J] += rate * (value - error[J])
+        error[J] += rate * (lost[i] - error[J])
         for j in range(T + H):
             moment[j] *= MIXTURE_KEEP
             for k in range(K):

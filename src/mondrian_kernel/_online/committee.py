@@ -187,17 +187,17 @@ class Committee:
 
         Linear learners need the scaled rows ``X`` (n, D).
         """
-        leaf, column, n_cells, origin = cells
+        (leaf, column, n_cells, origin), kernels = cells, _kernels()
         J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
         n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
-        room = self.begin[1:] - self.begin[:-1]
-        if (n_table > room).any():  # the table grows by doubling
+        if (self.begin[:-1] + n_table > self.begin[1:]).any():  # the table grows by doubling
+            room = np.diff(self.begin)
             room = np.where(n_table > room, np.maximum(n_table, 2 * room), room)
             self.begin, self.table = self._laid_out(np.arange(J), room)
         if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
-            _kernels().change_units(rule.code, self.begin, self.table, self.state)
+            kernels.change_units(rule.code, self.begin, self.table, self.state)
         place, base = (leaf, column, self.rung, self.begin), self.intercepts[0].copy()
-        kept = _kernels().keep(*place, L, n_before, self.table)
+        kept = kernels.keep(*place, L, n_before, self.table)
         # Before anything changes, so that an interrupt at any moment finds it.
         state, linear = self.state.copy(), self.linear
         self._saved = _Saved(cells, n_before, kept, state, linear, self.mixture)
@@ -205,20 +205,20 @@ class Committee:
         n_linear = 0 if linear is None else self.n_rates
         scores, variance = np.empty((J + n_linear, *Y.shape)), np.empty((J, len(Y)))
         batch = *place, self.value, Y, weight, rule.code, rule.alpha, self._keep, origin, n_before
-        _kernels().learn(*batch, self.table, self.state, scores, variance)
+        kernels.learn(*batch, self.table, self.state, scores, variance)
         if linear is not None:
             rates = rule.code, self._keep[:n_linear], rule.alpha
             self.linear = linear.learn(X, Y - self.offset, weight, *rates, scores[J:])
         return Said(scores, variance, base)
 
-    def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> FloatArray:
-        """Learn how to mix from what was said of rows; return the mixed scores (n, K).
+    def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Learn how to mix from what was said of rows; return mixed scores (n, K) and losses (n,).
 
         Targets and scores are less the offset.
         """
         scores, _, base = said
-        self.mixture, mixed = self.mixture.judge(scores, base, Y, weight, self.rule.loss)
-        return mixed
+        self.mixture, mixed, lost = self.mixture.judge(scores, base, Y, weight, self.rule.loss)
+        return mixed, lost
 
     def rollback(self) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens."""
@@ -253,7 +253,7 @@ class Committee:
         begin = np.append(0, np.cumsum(room))
         table = np.tile(self.rule.fresh, (int(begin[-1]), 1))
         for first, j in zip(begin.tolist(), members.tolist(), strict=False):
-            own = self.table[self.begin[j] : self.begin[j + 1]]
+            own = self.table[self.begin[j] : self.begin[j] + self.n_table[j]]
             table[first : first + len(own)] = own
         return begin, table
 
@@ -389,4 +389,7 @@ class Committee:
                 raise ValueError("The mixture is that of other learners.")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the fields, with a table that has no room for further cells."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        state["begin"], state["table"] = self._laid_out(np.arange(self.n_table.size), self.n_table)
+        return state

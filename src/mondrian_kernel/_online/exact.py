@@ -11,7 +11,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, column_scale, is_measured
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._online.ridge import ExactFit, ExactRidge
-from mondrian_kernel._trees.checks import check_magnitudes, check_more_ranges, check_vectors
+from mondrian_kernel._trees.checks import check_magnitudes, check_vectors
 from mondrian_kernel._trees.levels import check_online, continue_trees, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -176,7 +176,6 @@ class ExactStream:
     ) -> None:
         """Learn on the present scale; if anything fails, nothing has changed."""
         X = X / self.scale
-        check_more_ranges(self.online.table, X)
         n_before = self.n_rows
         self._before = n_before, self.numbers, self.kept, self._fit
         try:

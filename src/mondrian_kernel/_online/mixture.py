@@ -52,7 +52,7 @@ class Mixture:
     >>> from mondrian_kernel._online.mixture import Mixture
     >>> y = np.random.default_rng(0).normal(size=(5000, 1))
     >>> start, scores = Mixture.equal(2, 1), np.stack([y, -y])
-    >>> mixture, mixed = start.judge(scores, np.zeros(1), y, np.ones(5000), "squared")
+    >>> mixture, _, _ = start.judge(scores, np.zeros(1), y, np.ones(5000), "squared")
     >>> mixture.weights.round(1), mixture.error.round()
     (array([1., 0.]), array([0., 4., 1.]))
     """
@@ -79,19 +79,20 @@ class Mixture:
 
     def judge(
         self, scores: FloatArray, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
-    ) -> tuple[Mixture, FloatArray]:
-        """Return the mixture after some more rows, and their mixed scores (n, K) before.
+    ) -> tuple[Mixture, FloatArray, FloatArray]:
+        """Return the mixture after some more rows, and their scores (n, K) and losses (n,) before.
 
         ``scores`` (T, n, K) are those of the learners, ``base`` (K,) is the common intercept.
         """
         sums = self.gram.copy(), self.moment.copy(), self.error.copy(), self.recent.copy()
         weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
-        mixed, n_outputs, n_batches = np.empty(Y.shape), Y.shape[1], self.n_batches + 1
+        mixed, lost = np.empty(Y.shape), np.empty(len(Y))
+        n_outputs, n_batches = Y.shape[1], self.n_batches + 1
         kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
         before = self.weights, _ROWS, self.n_rows, n_batches
         rows = scores, base, Y, weight
-        mixing().judge(*rows, *kind, *before, *sums, mixed, weights, shares)
-        return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed
+        mixing().judge(*rows, *kind, *before, *sums, mixed, lost, weights, shares)
+        return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed, lost
 
     def of(self, learners: Counts) -> Mixture:
         """Return the mixture of some of the learners on trees, or of copies of them."""

@@ -8,14 +8,13 @@ import numpy as np
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.losses import value
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.committee import Cells, Committee
 from mondrian_kernel._online.learners import Counts, Means
 from mondrian_kernel._online.mixture import mixing
-from mondrian_kernel._trees.checks import check_more_ranges, check_vectors
+from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
@@ -54,13 +53,14 @@ class ScaledStream:
         What the columns are divided by, and how much each counts.
     changes_widths : bool
         Whether widths are added and dropped.
-    recent : ndarray of shape (2048, K), (2048, 1) or (2048, 0)
-        Errors of rows before their batch was learnt, in units of their expected size; with the
-        logistic loss, the probability of their class; with other losses, nothing. Row i is at
-        place i modulo 2048. The last 1024 are used; the others are there in case a batch is rolled
-        back.
+    recent : ndarray of shape (2048, K) or (2048, 0)
+        With the squared loss, errors of rows before their batch was learnt, in units of their
+        expected size. Row i is at place i modulo 2048. The last 1024 are used; the others are there
+        in case a batch is rolled back.
     recent_sizes : ndarray of shape (2048, K)
         g at the last rows before their batch was learnt; 0 without ``sizes``.
+    lost : ndarray of shape (2048,)
+        Losses of the last rows before their batch was learnt; infinite where there was none.
     """
 
     _state: ClassVar[tuple[str, ...]] = (
@@ -72,6 +72,7 @@ class ScaledStream:
         "changes_widths",
         "recent",
         "recent_sizes",
+        "lost",
     )
     # Trees, number of rows, learners and sizes before the last batch.
     _before: tuple[OnlineTrees, int, Committee, Committee | None] | None = None
@@ -90,6 +91,7 @@ class ScaledStream:
         self.scale, self.relevance, self.changes_widths = scale, relevance, changes_widths
         self.recent = np.zeros((2 * settings.RECENT_ROWS, self._n_recent))
         self.recent_sizes = np.zeros((2 * settings.RECENT_ROWS, self.n_outputs))
+        self.lost = np.full(2 * settings.RECENT_ROWS, np.inf)
 
     @property
     def n_outputs(self) -> int:
@@ -98,7 +100,7 @@ class ScaledStream:
 
     @property
     def _n_recent(self) -> int:
-        return {"squared": self.n_outputs, "log_loss": 1}.get(self.learners.rule.loss, 0)
+        return self.n_outputs if self.learners.rule.loss == "squared" else 0
 
     @property
     def n_rows(self) -> int:
@@ -109,6 +111,10 @@ class ScaledStream:
     def error(self) -> float:
         """Mean loss on rows before they were learnt."""
         return float(self.learners.mixture.error[-1])
+
+    def lost_lately(self, n_rows: int) -> float:
+        """Mean loss of the last rows, at most 1024 of them, before they were learnt."""
+        return float(self.lost[self._places()[:n_rows]].mean())
 
     @property
     def best(self) -> int:
@@ -134,7 +140,6 @@ class ScaledStream:
         X, Y, weight = rows
         X = X / self.scale
         online, n_before = self.online, self.n_rows
-        check_more_ranges(online.table, X)
         for learners in (self.learners, self.sizes):
             if learners is not None:
                 learners.commit()
@@ -151,26 +156,24 @@ class ScaledStream:
 
     def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from rows whose cells are known, and from what was said of them."""
-        learners, loss, n_before = self.learners, self.learners.rule.loss, self.n_rows - len(Y)
+        learners, n_before = self.learners, self.n_rows - len(Y)
         shares = learners.mixture.shares
-        said = learners.learn(cells, Y, weight, X)
-        Y = Y - learners.offset
-        errors, log_size = np.zeros((len(Y), self._n_recent)), np.zeros(Y.shape)
+        said, log_size = learners.learn(cells, Y, weight, X), np.zeros(Y.shape)
         if n_before > 0:
-            mixed = learners.judge(said, Y, weight)
-            if loss == "squared":
+            Y = Y - learners.offset
+            mixed, lost = learners.judge(said, Y, weight)
+            put_at(self.lost, n_before, lost)
+            if self._n_recent:
                 # A small share of the usual error counts as no error.
                 least = settings.SPREAD_FLOOR * float(np.sqrt(self.error))
-                parts = shares, said.variance, least, errors, log_size
-                mixing().relative_errors(Y, mixed, *parts)
-            elif loss == "log_loss":
-                errors = np.exp(-np.maximum(value(loss, Y, mixed), 0.0))[:, None]
-        put_at(self.recent, n_before, errors)
+                errors = np.empty(Y.shape)
+                mixing().relative_errors(Y, mixed, shares, said.variance, least, errors, log_size)
+                put_at(self.recent, n_before, errors)
         if self.sizes is not None:
             weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
             said = self.sizes.learn(cells, log_size, weight)
             if n_before > 0:
-                put_at(self.recent_sizes, n_before, self.sizes.judge(said, log_size, weight))
+                put_at(self.recent_sizes, n_before, self.sizes.judge(said, log_size, weight)[0])
 
     def learn_parts(
         self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW
@@ -214,7 +217,9 @@ class ScaledStream:
         if rule.loss == "squared":
             signal = np.average(errors**2, axis=0, weights=weight)
         elif rule.loss == "log_loss":
-            calibration = np.column_stack([errors, weight])
+            # The probabilities of the classes that came; no loss is below 0 but for rounding.
+            shares = np.exp(-np.maximum(self.lost[self._places()], 0.0))
+            calibration = np.column_stack([shares, weight])
         return FittedModel(
             trees=self.online.freeze(),
             levels=levels,
@@ -275,7 +280,7 @@ class ScaledStream:
         return online_levels(self.online, slice(weights.size), weights)
 
     def _errors(self) -> tuple[FloatArray, FloatArray]:
-        """Errors or probabilities of the last 1024 rows (see ``recent``), and weights (n,).
+        """Errors of the last 1024 rows (see ``recent``), and weights (n,).
 
         A row of zeros before there are any. The weight halves every 128 rows.
         """
@@ -318,6 +323,8 @@ class ScaledStream:
             recent = getattr(self, name)
             if recent.shape != (2 * settings.RECENT_ROWS, n) or not np.isfinite(recent).all():
                 raise ValueError(f"{name} has another shape, or is infinite.")
+        if self.lost.shape != (2 * settings.RECENT_ROWS,) or np.isnan(self.lost).any():
+            raise ValueError("The losses of the last rows have another shape, or are missing.")
         self.fitted().check()
 
     def _check_committee(self, learners: Any, n_cells: Counts) -> None:

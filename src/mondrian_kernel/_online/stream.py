@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,11 +41,11 @@ class Stream(ScaledStream):
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
     is learnt from 1024 and again from 4096, and used if it lowers the error on unseen rows.
 
-    Every 1024 rows the stream is compared with the last 1024. If the scale of a column differs by a
-    factor of 4 or more, or the loss has been a quarter above its lowest value since the check
-    before, a stream that starts again on these rows is tried. It takes over if its loss on them is
-    a twentieth lower. If not, that loss is the lowest from now on, and the next trial for a scale
-    is after half as many rows as there were.
+    Every 128 rows the stream is compared with the last 1024. If the scale of a column differs by a
+    factor of 4 or more, or the loss has been a quarter above its lowest value at all checks for
+    1024 rows, a stream that starts again on these rows is tried. It takes over if its loss on the
+    later half of them is a twentieth lower. If not, the present loss is the lowest from now on, and
+    the next trial is after half as many rows as there were.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
@@ -66,10 +68,13 @@ class Stream(ScaledStream):
         How the scale is found: as standard deviations, or given; or "std" among given numbers.
     learns_relevance : bool
         Whether the relevance of columns is to be learnt.
-    check_at : int
-        Number of rows after which the last rows are looked at next.
-    losses : tuple of two floats
-        Lowest loss at these checks, and that at the last one.
+    check_at, trial_at : int
+        Numbers of rows after which the last rows are looked at next, and after which a new start
+        may be tried.
+    lowest : float
+        Lowest loss at these checks.
+    risen_at : int or None
+        Number of rows at the first of the checks since which the loss is above it by a quarter.
     """
 
     _state = (
@@ -80,7 +85,9 @@ class Stream(ScaledStream):
         "scale_rule",
         "learns_relevance",
         "check_at",
-        "losses",
+        "trial_at",
+        "lowest",
+        "risen_at",
     )
     kept: Rows | None = None
     start: Committee | None = None
@@ -88,7 +95,11 @@ class Stream(ScaledStream):
     scale_rule: Any = None
     learns_relevance: bool = False
     check_at: int = 2 * settings.WARM_UP
-    losses: tuple[float, float] = (np.inf, np.inf)
+    trial_at: int = 2 * settings.WARM_UP
+    lowest: float = np.inf
+    risen_at: int | None = None
+    # These four before the last batch, if it was followed by a check.
+    _checks: tuple[int, int, float, int | None] | None = None
 
     @classmethod
     def begin(
@@ -169,7 +180,7 @@ class Stream(ScaledStream):
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale, and remember them."""
-        n_before, self._checks = self._n_unequal, (self.check_at, self.losses)
+        n_before, self._checks = self._n_unequal, None
         super().learn_batch(rows, max_cells)
         if self.kept is not None and self.start is not None:
             for kept, part in zip(self.kept, rows, strict=True):
@@ -177,30 +188,39 @@ class Stream(ScaledStream):
 
     def rollback(self, n_rows: int) -> None:
         """Undo the batch that :meth:`learn` put into this stream when it had ``n_rows``, if any."""
-        if self._before is not None and self._before[1] == n_rows:
-            self.check_at, self.losses = self._checks
+        if self._checks is not None and self._before is not None and self._before[1] == n_rows:
+            self.check_at, self.trial_at, self.lowest, self.risen_at = self._checks
         super().rollback(n_rows)
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""
-        if self.kept is None or not self._is_settled or self.n_rows < self.check_at:
+        n = self.n_rows
+        if n < self.check_at or self.kept is None or not self._is_settled:
+            return self
+        self._checks = self.check_at, self.trial_at, self.lowest, self.risen_at
+        self.check_at, loss = n + settings.RENEWAL_STEP, self.error
+        if loss <= settings.RENEWAL_RISE * self.lowest:
+            self.lowest, self.risen_at = min(loss, self.lowest), None
+        elif self.risen_at is None:
+            self.risen_at = n
+        if n < self.trial_at:
             return self
         place = np.arange(self._n_unequal - settings.WARM_UP, self._n_unequal) % self._room
         X, Y, weight = (part[place] for part in self.kept)
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         rescaled = (np.maximum(scale / old, old / scale) >= settings.RENEWAL_RATIO).any()
-        loss, (lowest, before) = self.error, self.losses
-        risen = min(loss, before) > settings.RENEWAL_RISE * lowest  # before all of these rows
+        risen = self.risen_at is not None and n >= self.risen_at + settings.WARM_UP
         if rescaled or risen:
             learners, online = self.learners, self.online
             columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
             trees = self.scale.size, online.table.root.size, "auto"
             new = Stream.begin(learners.rule, learners.half_lives, *trees, *columns, online.seed)
             new = new._learn_first_rows((X, Y, weight), max_cells, size)
-            if new.error < settings.RENEWAL_GAIN * loss:
+            # It knows nothing of the first of these rows when it predicts them.
+            late = settings.WARM_UP // 2
+            if new.lost_lately(late) < settings.RENEWAL_GAIN * self.lost_lately(late):
                 return new
-        self.check_at = self.n_rows + max(settings.WARM_UP, self.n_rows // 2 if rescaled else 0)
-        self.losses = loss if risen else min(loss, lowest), loss
+            self.lowest, self.risen_at, self.trial_at = loss, None, n + n // 2
         return self
 
     def with_columns(self, n_more: int) -> Stream:
@@ -243,8 +263,8 @@ class Stream(ScaledStream):
                 raise ValueError("The start is that of other learners.")
         if not 0 <= self.n_start <= self.n_rows or (self.n_start > 0) != (start is not None):
             raise ValueError("The start is that of another stream.")
-        if len(self.losses) != 2 or not min(self.losses) >= 0:
-            raise ValueError(f"The losses at earlier checks are {self.losses}.")
+        if not self.lowest >= 0 or not 0 <= (self.risen_at or 0) <= self.n_rows:
+            raise ValueError(f"The loss was {self.lowest}, and has risen at {self.risen_at}.")
         if self.kept is not None:
             shapes = [(self._room, n) for n in (self.scale.size, self.n_outputs)] + [(self._room,)]
             if [part.shape for part in self.kept] != shapes:
@@ -271,10 +291,16 @@ class Stream(ScaledStream):
     def _is_settled(self) -> bool:
         return self.kept is None or self._n_unequal >= self._n_first
 
+    @cached_property
+    def _builds(self) -> list[int]:
+        """Numbers of kept rows that scale, widths and relevance are computed from, and 0."""
+        powers = range((settings.WARM_UP.bit_length() + 1) // 2)
+        relevance = settings.RELEVANCE_ROWS if self.learns_relevance else ()
+        return sorted({0, *(4**k for k in powers), *relevance})
+
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        at = settings.RELEVANCE_ROWS if self.learns_relevance else ()
-        return max([last_build(n_rows), *(n for n in at if n <= n_rows)])
+        return self._builds[bisect_right(self._builds, n_rows) - 1]
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""
@@ -358,7 +384,8 @@ class Stream(ScaledStream):
         new = Stream(learners, online, *columns, self.changes_widths)
         for name in ("start", "n_start", "scale_rule", "learns_relevance", "kept"):
             setattr(new, name, getattr(self, name))
-        new.recent, new.recent_sizes = self.recent.copy(), self.recent_sizes.copy()
+        for name in ("recent", "recent_sizes", "lost"):
+            setattr(new, name, getattr(self, name).copy())
         new.sizes = self.sizes and size_learners(new.learners)
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new

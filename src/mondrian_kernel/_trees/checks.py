@@ -18,7 +18,6 @@ from sklearn.utils.validation import validate_data
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import OnlineTable
-from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 
 _HUGE = float(np.finfo(np.float64).max)
@@ -199,12 +198,8 @@ def check_shares(given: ArrayLike, name: str) -> FloatArray:
     return shares
 
 
-def check_more_ranges(trees: Trees | OnlineTable, rows: FloatArray) -> None:
+def check_more_ranges(trees: OnlineTable, rows: FloatArray) -> None:
     """Raise ValueError if the ranges of new rows and of those in the trees together overflow."""
-    from mondrian_kernel._kernels.extend import all_below
-
-    if all_below(rows, trees.root, trees.lower, trees.upper, _HUGE / (4 * rows.shape[1])):
-        return
     root = trees.root[trees.root >= 0][:1]
     check_ranges(np.concatenate([trees.lower[root], trees.upper[root], rows]))
 

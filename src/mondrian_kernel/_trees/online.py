@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable, Refinement
+from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -17,6 +18,7 @@ from mondrian_kernel._typing import FloatArray, IntArray
 _NODES, _ROWS = range(2)
 _DONE, _SAVED = range(2)
 _NO_CAP = 2**63 - 1
+_LARGE = np.finfo(np.float64).max / 4
 
 
 @cache
@@ -132,7 +134,7 @@ class OnlineTrees:
     @property
     def n_rows(self) -> int:
         """Number of rows that the trees hold."""
-        return int(self._table.tally[_ROWS])
+        return self._table.tally.item(_ROWS)
 
     @property
     def n_cells(self) -> NDArray[np.int64]:
@@ -156,7 +158,7 @@ class OnlineTrees:
     def extend(self, X: FloatArray, max_cells: int | None = None) -> IntArray:
         """Extend every tree by new rows, all of them or, if interrupted, none.
 
-        The ranges of the rows (n, D) together with those of the earlier rows must not overflow.
+        Raises ValueError if the ranges of the rows (n, D) and of the earlier rows overflow.
         Returns the leaf of each row (n, M); its cell at rung r is ``column[r, leaf]``. The array
         must not be changed before the next call, as :meth:`rollback` reads it.
 
@@ -170,18 +172,22 @@ class OnlineTrees:
         cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
         n_before, before = self.n_rows, self._batch
         self._frozen = self._refinement = None
-        if before.progress[_SAVED]:
-            self._table.touched[before.saved_node[: before.progress[_SAVED]]] = False
+        if n_saved := before.progress.item(_SAVED):
+            self._table.touched[before.saved_node[:n_saved]] = False
         self._batch = Batch.start(0 if self._unfinished else X.shape[0], self._table)
         try:
             if self._unfinished:
                 self._refine(X, cap)
                 self._batch = Batch.start(X.shape[0], self._table)
             batch, t, extend = self._batch, self._table, _kernels()[0]
-            while batch.progress[_DONE] < batch.leaf.size:
-                if t.tally[_NODES] + 2 > t.time.size:
+            bound = _LARGE / X.shape[1]  # below it no range overflows, nor does their sum
+            while batch.progress.item(_DONE) < batch.leaf.size:
+                if t.tally.item(_NODES) + 2 > t.time.size:
                     t = self._table = t.doubled()
-                extend(X, self._seed, self.lifetime, cap, self.rungs, tuple(t), tuple(batch))
+                draw = self._seed, self.lifetime, cap, self.rungs
+                if not extend(X, bound, *draw, tuple(t), tuple(batch)):
+                    check_more_ranges(t, X)
+                    bound = np.inf
             return batch.leaf
         except BaseException:
             self.rollback(n_before)
