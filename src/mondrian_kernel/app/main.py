@@ -75,8 +75,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mondrian-kernel",
         description="Predict one column of a table from the others, with intervals.",
-        epilog="Start with 'mondrian-kernel demo'. 'mondrian-kernel COMMAND --help' shows examples."
-        " Exit codes: 0 success, 1 failure, 2 wrong usage.",
+        epilog=_START,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mondrian-kernel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -191,6 +191,13 @@ _ARGUMENTS = {
     "--debug": _option("show the traceback of an error", action="store_true"),
 }
 
+_START = """\
+'mondrian-kernel COMMAND --help' describes a command.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
+
+examples:
+  mondrian-kernel demo
+  mondrian-kernel fit houses.csv --target price"""
 _LEARNING = "data --decimal --target --task --drop --categorical"
 # Of each command: its module, its arguments, how it is run, a line for the list, the help text.
 _COMMANDS = {
