@@ -461,6 +461,9 @@ FILE_LEVEL = 1
 # An array is compressed if that makes some of its bytes, from the middle, smaller than this share.
 # A fit of 10 000 rows and 200 trees (california) is saved in 0.6 CPU seconds instead of 0.9.
 FILE_PROBE, FILE_GAIN = 2**16, 0.95
+# Nodes whose boxes are compared with those of their parents at once. Boxes of 1.6 million nodes and
+# eight columns take 0.05 CPU seconds, and 0.16 to 0.65 all at once, in memory that is new.
+CHECK_NODES = 2**14
 
 
 # --- dask ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_MAGIC, _FORMAT = b"\x89MONDR\r\n", 5
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 6
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS, _LARGEST = 256, 1e100  # rows that walk down trees at once; largest number in a row
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state", "spread"}
@@ -182,9 +182,9 @@ def load_portable(path: Any) -> PortableModel:
             state = header["objects"][content][1].items()
             return {name: decode(value) for name, value in state if name not in _LEFT_OUT}
         if kind == "array":
-            dtype, shape, *_ = header["arrays"][content]
+            dtype, shape, _, in_file, _ = header["arrays"][content]
             raw = zlib.decompress(data[begins[content] : begins[content + 1]])
-            return np.ascontiguousarray(np.frombuffer(raw, dtype).reshape(shape, order="F"))
+            return np.frombuffer(raw, in_file).reshape(shape, order="F").astype(dtype, order="C")
         if kind == "objects":  # classes, as Python's own values
             return np.array(content[1], object)
         if kind == "float":

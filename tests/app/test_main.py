@@ -36,10 +36,10 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == f"mondrian-kernel {__version__}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_has_two_examples(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert stop.value.code == 0
     examples = capsys.readouterr().out.partition("\nexamples:\n")[2].splitlines()
     assert len(examples) == 2

@@ -94,13 +94,13 @@ def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [0, 4, 6])
+@pytest.mark.parametrize("number", [0, 5, 7])
 def test_another_format_is_refused(number, tmp_path):
     save(features(), tmp_path / "m")
     data = bytearray((tmp_path / "m").read_bytes())
     struct.pack_into("<I", data, 8, number)
     (tmp_path / "m").write_bytes(data)
-    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 5"):
+    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 6"):
         load(tmp_path / "m")
 
 
@@ -108,6 +108,29 @@ def round_trip(array):
     (stored,), (chunk,) = store([little_endian(array)])
     (again,) = stored_arrays([list(stored)], len(chunk))
     return restore([again], memoryview(chunk))[0], stored
+
+
+@pytest.mark.parametrize("value", [0.5, -0.0, np.inf, 2.0**127])
+def test_doubles_that_single_precision_holds_take_half_the_bytes(value):
+    array = np.full((5, 3), value)
+    again, stored = round_trip(array)
+    assert (stored.dtype, stored.in_file) == ("<f8", "<f4")
+    assert again.dtype == np.float64
+    assert again.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("value", [0.1, 1e300, 1e-300, np.nan, 2.0**24 + 1])
+def test_other_doubles_keep_every_bit(value):
+    array = np.array([0.5, value])
+    again, stored = round_trip(array)
+    assert stored.in_file == stored.dtype == "<f8"
+    assert again.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(("dtype", "in_file"), [("<f4", "<f8"), ("<i8", "<i4"), ("<f8", "<f2")])
+def test_an_array_is_stored_as_itself_or_as_single_precision(dtype, in_file):
+    with pytest.raises(ModelFileError, match="is stored as"):
+        stored_arrays([[dtype, [1], "C", in_file, 0]], 0)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">u8"])

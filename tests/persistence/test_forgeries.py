@@ -359,9 +359,9 @@ FORGED_HEADERS = {
     "large array": (_set("arrays", 0, 1, [2**18]), "other bytes"),
     "negative shape": (_set("arrays", 0, 1, [-1]), "impossible shape"),
     "shape of text": (_set("arrays", 0, 1, "12"), "impossible shape"),
-    "huge chunk": (_set("arrays", 0, 3, 2**62), "do not have"),
-    "negative chunk": (_set("arrays", 0, 3, -1), "impossible shape"),
-    "shifted chunk": (_set("arrays", 0, 3, 5), "do not have"),
+    "huge chunk": (_set("arrays", 0, 4, 2**62), "do not have"),
+    "negative chunk": (_set("arrays", 0, 4, -1), "impossible shape"),
+    "shifted chunk": (_set("arrays", 0, 4, 5), "do not have"),
     "objects": (_set("arrays", 0, 0, "|O"), "unknown dtype"),
     "unhashable dtype": (_set("arrays", 0, 0, []), "contradicts itself"),
     "order": (_set("arrays", 0, 2, "K"), "unknown dtype .* or order"),
@@ -424,7 +424,7 @@ def test_truth_values_are_0_or_1(tmp_path):
     forgery = Forgery(model, tmp_path)
     index = forgery.state("MondrianFeatures")["flags_"]["array"]
     forgery.set(index, np.array([1, 2], np.uint8))
-    forgery.header["arrays"][index][0] = "|b1"
+    forgery.header["arrays"][index][0] = forgery.header["arrays"][index][3] = "|b1"
     with pytest.raises(ModelFileError, match="truth values"):
         forgery.load()
 
@@ -435,7 +435,7 @@ def test_text_is_made_of_characters(tmp_path):
     forgery = Forgery(model, tmp_path)
     index = forgery.state("MondrianFeatures")["note_"]["array"]
     (entry,), (forgery.chunks[index],) = store([np.array([0, 0x110000], np.uint32)])
-    forgery.header["arrays"][index] = ["<U1", *entry[1:]]
+    forgery.header["arrays"][index] = ["<U1", *entry[1:3], "<U1", entry[-1]]
     with pytest.raises(ModelFileError, match="impossible character"):
         forgery.load()
 
@@ -598,7 +598,7 @@ def test_impossible_numbers_are_refused_without_a_warning(kind, name, tmp_path):
 def zeros(n_bytes):
     """Return the entry and the bytes of an array of zeros as no model has it: a thousandth."""
     chunk = zlib.compress(bytes(n_bytes), 9)
-    return ["|u1", [n_bytes], "C", len(chunk)], chunk
+    return ["|u1", [n_bytes], "C", "|u1", len(chunk)], chunk
 
 
 @pytest.mark.parametrize("is_used", [False, True])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import STEP, NodeTable
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
@@ -208,11 +209,14 @@ class Trees:
     def _check_boxes(self) -> None:
         lower, upper = self.lower, self.upper
         _require(_is_finite(lower) and _is_finite(upper), "an impossible box")
-        _require((lower <= upper).all(), "an impossible box")
-        above = np.where(self.parent < 0, np.arange(self.parent.size), self.parent)
-        nested = (lower >= lower.take(above, axis=0)).all()
-        nested = nested and (upper <= upper.take(above, axis=0)).all()
-        _require(nested, "a box outside its parent's")
+        for begin in range(0, self.parent.size, settings.CHECK_NODES):
+            some = slice(begin, begin + settings.CHECK_NODES)
+            low, high, above = lower[some], upper[some], self.parent[some]
+            _require((low <= high).all(), "an impossible box")
+            above = np.where(above < 0, np.arange(begin, begin + above.size), above)
+            nested = (low >= lower.take(above, axis=0)).all()
+            nested = nested and (high <= upper.take(above, axis=0)).all()
+            _require(nested, "a box outside its parent's")
 
     def _n_reached(self) -> int:
         """Count the nodes below the roots. Each is met once, as it has one parent."""

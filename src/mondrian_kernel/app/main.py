@@ -75,8 +75,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mondrian-kernel",
         description="Predict one column of a table from the others, with intervals.",
-        epilog="Start with 'mondrian-kernel demo'. 'mondrian-kernel COMMAND --help' shows examples."
-        " Exit codes: 0 success, 1 failure, 2 wrong usage.",
+        epilog=_START,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"mondrian-kernel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -162,7 +162,7 @@ _ARGUMENTS = {
         default=settings.HELD_OUT_SHARE,
     ),
     "--interval": _option(
-        f"share of true values to be inside the intervals ({settings.COVERAGE})",
+        f"share of true values that the intervals should hold ({settings.COVERAGE})",
         "P",
         type=_number(float, lambda p: 0 < p < 1, _SHARE),
     ),
@@ -174,7 +174,7 @@ _ARGUMENTS = {
         f"number of trees ({settings.PATH_TREES})", "M", type=_COUNT, default=settings.PATH_TREES
     ),
     "--max-rows": _option(
-        f"of a larger file use a random sample of so many rows ({settings.PATH_ROWS})",
+        f"use a random sample of N rows if the file has more ({settings.PATH_ROWS})",
         "N",
         type=_number(int, lambda n: n >= 2, "be at least 2"),
         default=settings.PATH_ROWS,
@@ -187,10 +187,17 @@ _ARGUMENTS = {
     ),
     "--jobs": _option("threads (all cores)", "N", type=int),
     "--json": _option("print the result as JSON", action="store_true"),
-    "--quiet": _option("no words, notes or progress", action="store_true"),
+    "--quiet": _option("print no text, notes or progress", action="store_true"),
     "--debug": _option("show the traceback of an error", action="store_true"),
 }
 
+_START = """\
+'mondrian-kernel COMMAND --help' describes a command.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
+
+examples:
+  mondrian-kernel demo
+  mondrian-kernel fit houses.csv --target price"""
 _LEARNING = "data --decimal --target --task --drop --categorical"
 # Of each command: its module, its arguments, how it is run, a line for the list, the help text.
 _COMMANDS = {
@@ -216,8 +223,8 @@ Fit a model that predicts one column of a table from the others, and save it.
 
 Numbers are used as they are. A missing number (empty, ?, NA, NaN, null, None) becomes the median,
 and a further column marks it. Text becomes one column for each category, and missing text is a
-category. A column with more than 50 categories becomes the mean of the target in each. The model
-keeps all of this.
+category. A column with more than 50 categories becomes the mean of the target in each category.
+The saved model encodes new tables in the same way.
 
 A random fifth of the rows is held out. A model of the other rows is measured on them. The model
 that is saved is then fitted to all rows. The report describes the model that was measured.
@@ -238,8 +245,8 @@ Predict the rows of a table with a saved model.
 
 Writes one line for each row, in their order. For numbers: the prediction and the lower and upper
 end of its interval. For classes: the most probable one and the probability of each. A category that
-the model does not know is as far from all others as these are from each other. Text that a
-spreadsheet would take for a formula begins with an apostrophe in CSV and TSV files.
+the model has not seen counts as different from all others. In CSV and TSV files, text that a
+spreadsheet would take for a formula gets an apostrophe in front.
 
 examples:
   mondrian-kernel predict model.mondrian new.csv --interval 0.8 -o predicted.csv
@@ -266,10 +273,10 @@ examples:
         "--jobs",
         "let a saved model learn more rows",
         """\
-Let a saved model learn more rows. It does not need those it was fitted on.
+Let a saved model learn more rows. The rows of the fit are not needed.
 
 Either all rows are learnt and the model is saved, or nothing changes. Columns are encoded as
-before: categories that the model does not know count as one. The errors that 'inspect' shows stay
+in the fit, and all categories that are new count as one. The errors that 'inspect' shows stay
 those of the fit.
 
 examples:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from mondrian_kernel import _settings as settings
 
 PathLike = str | os.PathLike[str]
-FORMAT = 5
+FORMAT = 6
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
@@ -87,7 +87,10 @@ def read_bytes(path: PathLike) -> bytes:
     """Read a file; of a foreign one only the beginning."""
     with open(path, "rb") as file:
         start = file.read(len(_MAGIC))
-        return start + file.read() if start == _MAGIC else start
+        if start != _MAGIC:
+            return start
+        file.seek(0)
+        return file.read()
 
 
 def _digest(*parts: bytes | memoryview) -> bytes:
@@ -105,12 +108,14 @@ class StoredArray(NamedTuple):
     """What the header says of an array, whose numbers follow each other by column.
 
     ``dtype``, ``shape`` and ``order`` are those in memory. The file holds ``n_bytes`` bytes of
-    them, compressed.
+    them, compressed. ``in_file`` is the dtype there: numbers of double precision that single
+    precision holds exactly are stored so.
     """
 
     dtype: str
     shape: list[int]
     order: str
+    in_file: str
     n_bytes: int
 
     @property
@@ -131,6 +136,8 @@ class StoredArray(NamedTuple):
         is_text = dtype.startswith("<U") and dtype.isascii() and 0 < int(dtype[2:]) < 2**28
         if self.order not in ("C", "F") or not (is_text or dtype in _DTYPES):
             raise ModelFileError(f"An array has the unknown dtype {dtype!r} or order.")
+        if self.in_file != dtype and (dtype, self.in_file) != ("<f8", "<f4"):
+            raise ModelFileError(f"An array of dtype {dtype!r} is stored as {self.in_file!r}.")
 
 
 def stored_arrays(entries: list[Any], n_bytes: int) -> list[StoredArray]:
@@ -174,13 +181,24 @@ def little_endian(value: NDArray[Any]) -> NDArray[Any]:
 
 def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[StoredArray, bytes]:
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    held = _in_few_bytes(value)
     # By column: neighbours in a column of leaves or boxes are often equal.
-    raw = value.ravel(order="F").view(np.uint8).data
+    raw = held.ravel(order="F").view(np.uint8).data
     probe = raw[len(raw) // 2 :][: settings.FILE_PROBE]
     if len(zlib.compress(probe, level)) > settings.FILE_GAIN * len(probe):
         level = 0  # random digits: compression would take time only
     chunk = zlib.compress(raw, level)
-    return StoredArray(value.dtype.str, list(value.shape), order, len(chunk)), chunk
+    shape = list(value.shape)
+    return StoredArray(value.dtype.str, shape, order, held.dtype.str, len(chunk)), chunk
+
+
+def _in_few_bytes(value: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers of double precision in single precision, if all stay the same."""
+    if value.dtype.str != "<f8":
+        return value
+    with np.errstate(over="ignore"):
+        single = value.astype("<f4")
+    return single if (single == value).all() else value
 
 
 def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:
@@ -193,16 +211,18 @@ def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:
 
 def _restore(stored: StoredArray, chunk: memoryview) -> NDArray[Any]:
     inflate = zlib.decompressobj()
-    raw = inflate.decompress(chunk, stored.size + 1)
-    if len(raw) != stored.size or not inflate.eof or inflate.unused_data:
+    size = math.prod(stored.shape) * np.dtype(stored.in_file).itemsize
+    raw = inflate.decompress(chunk, size + 1)
+    if len(raw) != size or not inflate.eof or inflate.unused_data:
         raise ModelFileError(f"An array of shape {stored.shape} has other bytes.")
     if stored.dtype == "|b1" and raw.strip(b"\0\1"):
         raise ModelFileError("An array of truth values holds others than 0 and 1.")
     is_text = stored.dtype.startswith("<U")
     if is_text and np.frombuffer(raw, "<u4").max(initial=0) > _LAST_CHARACTER:
         raise ModelFileError("An array of text holds an impossible character.")
-    array: NDArray[Any] = np.frombuffer(raw, stored.dtype).reshape(stored.shape, order="F")
-    return array.astype(array.dtype.newbyteorder("="), order="C" if stored.order == "C" else "F")
+    array: NDArray[Any] = np.frombuffer(raw, stored.in_file).reshape(stored.shape, order="F")
+    dtype = np.dtype(stored.dtype).newbyteorder("=")
+    return array.astype(dtype, order="C" if stored.order == "C" else "F")
 
 
 def write_file(path: PathLike, parts: Iterable[bytes]) -> None:

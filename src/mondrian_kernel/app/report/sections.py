@@ -238,7 +238,7 @@ def choice_words(estimator: Any) -> list[str]:
     width = "At λ = 0 the kernel is constant: only the mean is learnt."
     if lifetime > 0:
         width = (
-            f"Two rows have correlation 0.37 if their scaled inputs differ by 1/λ = "
+            f"Two rows have correlation 0.37 if their scaled columns differ by 1/λ = "
             f"{number(1 / lifetime)} in sum. A larger λ means a narrower kernel, finer detail and "
             "more cells."
         )
