@@ -1,10 +1,13 @@
 """Local error bars: quantiles, coverage and scale."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.error_scale import hats, knots_of, ranks_of
 from mondrian_kernel._model.spread import Spread, errors_with_all_rows, range_of, upper_quantile
 
@@ -194,6 +197,23 @@ def test_quantiles_do_not_cross(model):
     low_high = model.predict_interval(X, 0.9)
     assert_allclose(low_high, model.predict_quantiles(X, [0.05, 0.95]))
     assert_array_equal(model.predict_interval(X, [0.5, 0.9])[1], low_high)
+
+
+def test_intervals_are_computed_some_rows_at_a_time(model, monkeypatch):
+    """More rows take memory for the result alone: for that of the blocks, and of all together."""
+    X = noisy(32_000, 5)[0]
+    whole = model.predict_interval(X)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 2000)
+
+    def memory(n):
+        tracemalloc.start()
+        found = model.predict_interval(X[:n])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert_array_equal(found, whole[:n])
+        return peak
+
+    assert memory(32_000) - memory(8000) < 2 * (whole.nbytes - whole[:8000].nbytes)
 
 
 def test_intervals_cover_everywhere(model):
