@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -158,11 +159,12 @@ class UncertainRegressor(NumberEstimator):
     def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
         """Return quantiles of new y, (Q, n) or (Q, n, K), computed some rows at a time."""
         check_is_fitted(self)
+        parts: Iterable[tuple[FloatArray, FloatArray, Spread]]
         if self._mixture is None:
             rows = self._check_new(X)
             parts = (self._scores_and_scale(rows[block]) for block in row_blocks(len(rows)))
         else:
-            parts = iter([self._mixed_scores_and_scale(self._mixture, X)])
+            parts = [self._mixed_scores_and_scale(self._mixture, X)]
         found = []
         for mean, scale, spread in parts:
             values = mean + scale * spread.quantiles(shares, mean)
