@@ -25,7 +25,7 @@ NINE = np.arange(1, 10) / 10
 LEVELS = np.array([0.05, *NINE, 0.95])  # the first and the last are the ends of a 90 % interval
 COVERAGES = [0.9, 0.8, 0.6, 0.4, 0.2]  # of the intervals between these levels
 MAPIE = f"MAPIE around the {OURS}"
-COST, COST_ROWS = f"{OURS}, cost", 100_000
+COST, COST_ROWS, FEW_ROWS, MANY_ROWS = f"{OURS}, cost", 100_000, 10_000, 300_000
 CLASS_METHODS, CLASS_BINS = (OURS, "LightGBM", "CatBoost"), 15
 
 
@@ -113,14 +113,14 @@ def plan(options):
         X, y = data.read(options.data, name)
         of_numbers = not data.is_classes(y)
         if of_numbers and not isinstance(X, np.ndarray):
-            continue
+            continue  # quantile forest and NGBoost take no categories
         call, methods = (one_fit, METHODS) if of_numbers else (one_classifier, CLASS_METHODS)
         for seed in options.seeds:
             shared = (str(options.data), name, options.rows, seed, options.threads)
             cells |= {Key(name, seed, m): Cell(call, (*shared, m)) for m in methods}
             if of_numbers and seed == options.seeds[0]:
-                n = COST_ROWS // 50 if options.quick else COST_ROWS
-                cells[Key(name, seed, COST)] = Cell(one_cost, (*shared, n))
+                part = 50 if options.quick else 1
+                cells[Key(name, seed, COST)] = Cell(one_cost, (*shared, part))
     return dict(sorted(cells.items(), key=lambda item: item[0].split))
 
 
@@ -135,19 +135,25 @@ def one_fit(folder, name, rows, seed, threads, method):
             "rows": len(problem.y), "fit": fit, "predict": predict}  # fmt: skip
 
 
-def one_cost(folder, name, rows, seed, threads, n_new):
+def one_cost(folder, name, rows, seed, threads, part):
     """What intervals add to a fit and to predictions, and the first one of a model that was loaded.
 
     A fit tells the seconds of its stages, so that one fit gives both times. The rows to predict
-    are those of the test, again and again.
+    are those of the test, again and again; a ``part``-th of them in quick runs. The memory of few
+    and of many intervals is that beside the rows, in this order: what was used once is used again.
     """
     problem = data.split(*data.read(folder, name), seed, rows)
     build(OURS, problem.X, "regression", seed, threads).fit(problem.X[:300], problem.y[:300])
     model = build(OURS, problem.X, "regression", seed, threads).fit(problem.X, problem.y)
     seconds = dict(model._seconds)
     own = seconds.pop("errors of rows held out")
-    new = np.resize(problem.X_test, (n_new, problem.X_test.shape[1]))
+    few, n_new, many = (n // part for n in (FEW_ROWS, COST_ROWS, MANY_ROWS))
+    new = np.resize(problem.X_test, (many, problem.X_test.shape[1]))
     model.predict_interval(new[:9])
+    few_mb, many_mb = (
+        clocked(partial(model.predict_interval, new[:n]))[1]["mb"] for n in (few, many)
+    )
+    new = new[:n_new]
     predict, interval = best_of(2, lambda: model.predict(new), lambda: model.predict_interval(new))
     with tempfile.TemporaryDirectory() as folder:
         save(model, Path(folder) / "model")
@@ -155,7 +161,8 @@ def one_cost(folder, name, rows, seed, threads, n_new):
     first = clocked(lambda: again.predict_interval(new[:1]))[1]
     return {"task": "cost", "rows": len(problem.y), "fit_ratio": 1 + own / sum(seconds.values()),
             "predict_ratio": interval["cpu"] / predict["cpu"], "new_rows": n_new,
-            "predict": predict, "interval": interval, "first_ms": 1000 * first["cpu"]}  # fmt: skip
+            "predict": predict, "interval": interval, "few_rows": few, "few_mb": few_mb,
+            "many_rows": many, "many_mb": many_mb, "first_ms": 1000 * first["cpu"]}  # fmt: skip
 
 
 def one_classifier(folder, name, rows, seed, threads, method):
@@ -194,6 +201,7 @@ def scores(y, quantiles, scale):
     losses = [mean_pinball_loss(y, quantiles[:, 1 + k], alpha=q) for k, q in enumerate(NINE)]
     by_fifth = [float(inside[part].mean()) for part in fifths]
     return {
+        "tested": len(y),
         "interval_score": interval_score(y, low, high, 0.9) / scale,
         "pinball": float(np.mean(losses) / scale),
         "coverage": float(inside.mean()),
@@ -253,14 +261,20 @@ def overview(cells):
 
 
 def fifths(cells):
-    """Our coverage by fifths of the prediction, by set."""
+    """Our coverage by fifths of the prediction, by set, and the worst one of a single split.
+
+    Beside it is the standard error of a share of 90 % of so many rows.
+    """
     own = frame_of({key: cell for key, cell in cells.items() if key.method == OURS})
     rows = []
     for name, part in own[own["task"] == "regression"].groupby("set") if len(own) else ():
         each = np.mean(part["by_fifth"].tolist(), axis=0)
         line = {"data": name, "all rows": f"{100 * part['coverage'].mean():.1f} %"}
         names = ("lowest fifth", "second", "third", "fourth", "highest fifth")
-        rows.append(line | {f: f"{100 * c:.0f} %" for f, c in zip(names, each, strict=True)})
+        line |= {f: f"{100 * c:.0f} %" for f, c in zip(names, each, strict=True)}
+        error = np.sqrt(0.09 / (part["tested"].max() // 5))
+        worst = f"{100 * part['worst_fifth'].min():.0f} ± {100 * error:.1f} %"
+        rows.append(line | {"worst of a split": worst})
     return table(rows)
 
 
@@ -270,7 +284,8 @@ def costs(cells):
     return table([
         {"data": row["set"], "rows": row["rows"], "fit, with / without": row["fit_ratio"],
          "new rows": row["new_rows"], "intervals / predictions": row["predict_ratio"],
-         "predictions, MB": row["predict.mb"], "intervals, MB": row["interval.mb"],
+         f"MB of {FEW_ROWS} intervals": row.get("few_mb"),
+         f"MB of {MANY_ROWS}": row.get("many_mb"),
          "first interval after loading, ms": row["first_ms"]}
         for row in found.to_dict("records")
     ])  # fmt: skip

@@ -1,11 +1,14 @@
 """Local error bars: quantiles, coverage and scale."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelRegressor
-from mondrian_kernel._model.error_scale import hats, knots_of
+from mondrian_kernel import _settings as settings
+from mondrian_kernel._model.error_scale import hats, knots_of, ranks_of
 from mondrian_kernel._model.spread import Spread, errors_with_all_rows, range_of, upper_quantile
 
 rng = np.random.default_rng(0)
@@ -86,6 +89,28 @@ def test_knots_are_in_the_middle_of_equal_shares_of_the_weight():
     for n in (1, 2, 5):
         found = knots_of(values, weight, n)
         assert_array_equal(found, knots_of(repeated, np.ones(repeated.size), n))
+
+
+def test_ranks_are_shares_of_the_weight_below():
+    values, weight = np.array([3.0, 1.0, 3.0, 7.0]), np.array([1.0, 2.0, 1.0, 4.0])
+    distinct, ranks = ranks_of(values, weight)
+    assert_array_equal(distinct, [1, 3, 7])
+    assert_array_equal(ranks, [1 / 8, 3 / 8, 6 / 8])
+    repeated = np.repeat(values, weight.astype(int))
+    assert_array_equal(ranks_of(repeated, np.ones(repeated.size)), [distinct, ranks])
+
+
+@pytest.mark.parametrize("n_ties", [0, 1200])
+def test_quantiles_know_only_the_order_of_predictions(n_ties):
+    predictions = rng.normal(size=(2000, 1))
+    predictions[:n_ties] = 0.5
+    spread = Spread.normal(rng.normal(size=(2000, 1)) * predictions, np.ones(2000))
+    shares = np.array([0.05, 0.95])
+    found = [
+        Spread(**vars(spread) | {"predictions": own}).quantiles(shares, own)
+        for own in (predictions, np.exp(4 * predictions))
+    ]
+    assert_allclose(found[1], found[0], rtol=1e-12)
 
 
 def test_quantiles_are_those_of_rows_with_like_predictions():
@@ -172,6 +197,23 @@ def test_quantiles_do_not_cross(model):
     low_high = model.predict_interval(X, 0.9)
     assert_allclose(low_high, model.predict_quantiles(X, [0.05, 0.95]))
     assert_array_equal(model.predict_interval(X, [0.5, 0.9])[1], low_high)
+
+
+def test_intervals_are_computed_some_rows_at_a_time(model, monkeypatch):
+    """More rows take memory for the result alone: for that of the blocks, and of all together."""
+    X = noisy(32_000, 5)[0]
+    whole = model.predict_interval(X)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 2000)
+
+    def memory(n):
+        tracemalloc.start()
+        found = model.predict_interval(X[:n])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert_array_equal(found, whole[:n])
+        return peak
+
+    assert memory(32_000) - memory(8000) < 2 * (whole.nbytes - whole[:8000].nbytes)
 
 
 def test_intervals_cover_everywhere(model):

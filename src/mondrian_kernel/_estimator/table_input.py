@@ -133,7 +133,7 @@ class TableInput(BaseEstimator):
             and X.shape[1] == self.n_features_in_
             and not hasattr(self, "feature_names_in_")
             and self.encoder_ is None
-            and bool(np.abs(X).max() <= settings.LARGEST_NUMBER)
+            and bool(max(X.max(), -X.min()) <= settings.LARGEST_NUMBER)  # NaN: no
         )
 
     def _encoded(self, X: Any) -> FloatArray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._path.posterior import LifetimePosterior, WidthMixture, width_posterior
 from mondrian_kernel._trees.checks import check_shares, check_whole
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import row_blocks
 
 
 class UncertainRegressor(NumberEstimator):
@@ -155,21 +157,29 @@ class UncertainRegressor(NumberEstimator):
         return np.moveaxis(self._quantiles(X, shares, clip), 0, 1)
 
     def _quantiles(self, X: ArrayLike, shares: FloatArray, clip: bool) -> FloatArray:
-        """Return quantiles of new y, (Q, n) or (Q, n, K)."""
+        """Return quantiles of new y, (Q, n) or (Q, n, K), computed some rows at a time."""
         check_is_fitted(self)
-        mixture = self._mixture
-        if mixture is not None:
-            mean, scale = (part[..., None] for part in mixture.mean_std(X))
-            mean, scale = (part[..., 0] if part.ndim == 3 else part for part in (mean, scale))
-            spread = self._fitted().spread
-            assert spread is not None
-            scale = scale / spread.unit_deviation
+        parts: Iterable[tuple[FloatArray, FloatArray, Spread]]
+        if self._mixture is None:
+            rows = self._check_new(X)
+            parts = (self._scores_and_scale(rows[block]) for block in row_blocks(len(rows)))
         else:
-            mean, scale, spread = self._scores_and_scale(self._check_new(X))
-        values = mean + scale * spread.quantiles(shares, mean)
-        if clip:
-            values = np.clip(values, spread.lowest, spread.highest)
-        return self._shaped(values)
+            parts = [self._mixed_scores_and_scale(self._mixture, X)]
+        found = []
+        for mean, scale, spread in parts:
+            values = mean + scale * spread.quantiles(shares, mean)
+            found.append(np.clip(values, spread.lowest, spread.highest) if clip else values)
+        return self._shaped(np.concatenate(found, axis=1))
+
+    def _mixed_scores_and_scale(
+        self, mixture: WidthMixture, X: ArrayLike
+    ) -> tuple[FloatArray, FloatArray, Spread]:
+        """Return what :meth:`_scores_and_scale` does, for a mixture of widths."""
+        spread = self._fitted().spread
+        assert spread is not None
+        shape = (-1, spread.far.size)
+        mean, std = (part.reshape(shape) for part in mixture.mean_std(X))
+        return mean, std / spread.unit_deviation, spread
 
     def _scores_and_scale(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, Spread]:
         """Return predictions, the scale of their errors, (n, K) each, and the spread."""

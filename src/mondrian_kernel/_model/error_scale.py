@@ -47,6 +47,16 @@ def knots_of(values: FloatArray, weight: FloatArray, n_knots: int) -> FloatArray
     return np.unique(values[order[np.minimum(np.searchsorted(below, wanted), order.size - 1)]])
 
 
+def ranks_of(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the distinct values in ascending order, and their ranks from 0 to 1.
+
+    The rank of a value is the share of the weight below it, and half of that at it.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    each = np.bincount(place, weight)
+    return distinct, (np.cumsum(each) - 0.5 * each) / each.sum()
+
+
 def hats(values: FloatArray, knots: FloatArray) -> FloatArray:
     """Return the functions that are 1 at one knot, 0 at the others and linear between, (n, m)."""
     return np.stack([np.interp(values, knots, own) for own in np.eye(knots.size)], axis=1)
@@ -143,47 +153,50 @@ class _Sizes:
         some = settings.SPREAD_COLUMN_WEIGHTS if B.shape[1] else (0.0,)
         pairs = np.array([(a / L, b) for a in settings.SPREAD_WEIGHTS for b in some])
         weights = pairs.T[[0] * L + [1]]  # of each level, and of the features: (L + 1, J)
-        n_folds = min(settings.SPREAD_FOLDS, size.size)
+        n_folds, J = min(settings.SPREAD_FOLDS, size.size), len(pairs)
         order = np.random.default_rng([seed, 5]).permutation(size.size)
-        folds, J = Folds(order % n_folds, n_folds), len(pairs)
-        root = np.repeat(operator.root_weight[:, None] * folds.fitted(), J, axis=1)
-        few, each = operator.with_trees(settings.LEVEL_TREES), np.tile(weights, n_folds)
-        sizes = np.repeat(size[:, None], n_folds * J, axis=1)
-        level, g = self._fit(few, sizes, root, each, 1)[1:]
-        logs = folds.take_held_out((level + g).reshape(size.size, n_folds, J))
-        lost = operator.sample_weight @ (size[:, None] * np.exp(-logs) + logs)
+        folds = Folds(order % n_folds, n_folds)
+        few = operator.with_trees(settings.LEVEL_TREES)
+        root = operator.root_weight[:, None] * np.hstack([folds.fitted(), np.ones((size.size, 1))])
+        size = size[:, None]
+        start = np.zeros((size.size, n_folds * J))
+        _, level, g = self._step(
+            few, size, np.repeat(root[:, :-1], J, axis=1), np.tile(weights, n_folds), start
+        )
+        logs = folds.take_held_out((level + g).reshape(-1, n_folds, J))
+        lost = operator.sample_weight @ (size * np.exp(-logs) + logs)
         v = weights[:, [int(np.argmin(lost))]]
-        own = slice(None, None, J)  # each part of the rows once
-        level, g = self._fit(few, sizes[:, own], root[:, own], np.tile(v, n_folds))[1:]
+        each, g = np.tile(v, n_folds + 1), np.zeros_like(root)
+        for _ in range(settings.SPREAD_STEPS):  # without each part of the rows, and with all rows
+            _, level, g = self._step(few, size, root, each, g)
         self.logs = folds.take_held_out(level + g)
-        dual, level, _ = self._fit(operator, size[:, None], operator.root_weight[:, None], v)
+        dual, level, _ = self._step(operator, size, root[:, -1:], v, g[:, -1:])
         sums = operator.with_weights(np.ones(L)).scatter(dual)[:, 0]
         self.cell_weights = np.repeat(v[:-1, 0] / np.sqrt(levels.weights), np.diff(levels.offset))
         self.cell_weights *= sums
         self.coef = v[-1, 0] * (B.T @ dual[:, 0])
         self.level = float(level[0])
 
-    def _fit(
+    def _step(
         self,
         operator: LevelOperator,
-        sizes: FloatArray,
+        size: FloatArray,
         root: FloatArray,
         weights: FloatArray,
-        n_steps: int = settings.SPREAD_STEPS,
+        g: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Fit logarithms c + g of sizes a by the least :math:`\sum_i a_i e^{-c-g_i} + g_i`.
+        r"""Take a step from g (n, j) towards the least :math:`\sum_i a_i e^{-c-g_i} + g_i`.
 
-        Each step is ridge regression with the targets :math:`g_i + a_i e^{-c-g_i} - 1` (Fisher
-        scoring; the information is 1 at every row). Returns coefficients of the rows (n, j), c (j,)
-        and g (n, j), for sizes, roots of sample weights and kernel weights in j columns.
+        It is ridge regression with the targets :math:`g_i + a_i e^{-c-g_i} - 1` (Fisher scoring;
+        the information is 1 at every row). Returns coefficients of the rows (n, j), c (j,) and g,
+        for sizes a (n, 1), and roots of sample weights and kernel weights in j columns.
         """
-        share, g = root**2 / (root**2).sum(axis=0), np.zeros_like(sizes)
-        for _ in range(n_steps):
-            ratio = sizes * np.exp(-g - _level(sizes, g, share))
-            target = g + np.minimum(ratio - 1.0, settings.SPREAD_LARGEST)
-            dual = self._solve(operator, target, root, weights)
-            g = self._product(operator, dual, weights).astype(np.float64)
-        return dual.astype(np.float64), _level(sizes, g, share), g
+        share = root**2 / (root**2).sum(axis=0)
+        ratio = size * np.exp(-g - _level(size, g, share))
+        target = g + np.minimum(ratio - 1.0, settings.SPREAD_LARGEST)
+        dual = self._solve(operator, target, root, weights)
+        g = self._product(operator, dual, weights).astype(np.float64)
+        return dual.astype(np.float64), _level(size, g, share), g
 
     def _product(self, operator: LevelOperator, V: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the product of V (n, j) with the kernels of cells and features."""
@@ -198,7 +211,7 @@ class _Sizes:
         """Return coefficients of the rows in ridge regressions, in single precision."""
         half: FloatArray = root.astype(np.float32)
         right = half * target.astype(np.float32)
-        enough = settings.LEVEL_TOL * np.linalg.norm(right, axis=0)
+        enough = settings.SPREAD_TOL * np.linalg.norm(right, axis=0)
         dual, _ = conjugate_gradients(
             lambda P: half * self._product(operator, half * P, weights) + P,
             right,
@@ -209,8 +222,8 @@ class _Sizes:
         return dual
 
 
-def _level(sizes: FloatArray, g: FloatArray, share: FloatArray) -> FloatArray:
+def _level(size: FloatArray, g: FloatArray, share: FloatArray) -> FloatArray:
     """Return the constant c at which the mean of sizes over their scale is 1; 0 if all are 0."""
-    mean = np.einsum("nj,nj->j", share, sizes * np.exp(-g))
+    mean = np.einsum("nj,nj->j", share, size * np.exp(-g))
     out: FloatArray = np.log(np.where(mean > 0, mean, 1.0))
     return out

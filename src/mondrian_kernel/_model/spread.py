@@ -15,7 +15,13 @@ from scipy.stats import norm
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
-from mondrian_kernel._model.error_scale import fit_error_scale, hats, interpolated, knots_of
+from mondrian_kernel._model.error_scale import (
+    fit_error_scale,
+    hats,
+    interpolated,
+    knots_of,
+    ranks_of,
+)
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._trees.levels import Levels
@@ -99,23 +105,26 @@ class Spread:
     def quantiles(self, shares: FloatArray, predictions: FloatArray) -> FloatArray:
         """Quantiles of the errors of rows with such predictions (n, K), in units of the scale.
 
-        Returns (Q, n, K). There are up to five knots among the predictions of the rows held out.
-        At a knot the quantile is that of rows with predictions nearby, and between knots it is
-        linear. So quantiles never cross. Below one half they are rounded down and above it up, with
-        one more row than there are, as in conformal prediction.
+        Returns (Q, n, K). There are up to ten knots among the predictions of the rows held out.
+        At a knot the quantile is that of rows with predictions nearby. Between knots it is linear
+        in the rank of the prediction: where predictions crowd at two values, those between the two
+        are still told apart. So quantiles never cross. Below one half they are rounded down and
+        above it up, with one more row than there are, as in conformal prediction.
         """
         out = np.empty((shares.size, *predictions.shape))
         n_rows = self.weight.sum() ** 2 / (self.weight @ self.weight)
         n_knots = int(np.clip(n_rows // settings.QUANTILE_KNOTS_ROWS, 1, settings.QUANTILE_KNOTS))
         for k, (errors, own) in enumerate(zip(self.errors.T, self.predictions.T, strict=True)):
-            knots = knots_of(own, self.weight, n_knots)
+            ranks = ranks_of(own, self.weight)
+            knots = np.interp(knots_of(own, self.weight, n_knots), *ranks)
             found = np.empty((shares.size, knots.size))
-            for j, near in enumerate(hats(own, knots).T):
+            for j, near in enumerate(hats(np.interp(own, *ranks), knots).T):
                 some = np.flatnonzero(near)
                 weight = near[some] * self.weight[some]
                 found[:, j] = [_quantile(errors[some], weight, float(share)) for share in shares]
+            new = np.interp(predictions[:, k], *ranks)
             for values, at_knots in zip(out, found, strict=True):
-                values[:, k] = np.interp(predictions[:, k], knots, at_knots)
+                values[:, k] = np.interp(new, knots, at_knots)
         return out
 
     def continued(
