@@ -198,12 +198,12 @@ class _Sizes:
         """Return coefficients of the rows in ridge regressions, in single precision."""
         half: FloatArray = root.astype(np.float32)
         right = half * target.astype(np.float32)
-        enough = settings.LEVEL_TOL * np.linalg.norm(right, axis=0)
+        enough = settings.SPREAD_TOL * np.linalg.norm(right, axis=0)
         dual, _ = conjugate_gradients(
             lambda P: half * self._product(operator, half * P, weights) + P,
             right,
             lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
-            max_steps=settings.LEVEL_CHOICE_STEPS,
+            max_steps=settings.SPREAD_GRADIENT_STEPS,
         )
         dual *= half
         return dual
