@@ -275,9 +275,9 @@ LEVEL_TOL, LEVEL_SWEEPS = 0.02, 100
 LEVEL_OUTPUTS = 3  # random combinations of the outputs by which weights are chosen
 LEVEL_BYTES = 3.6e8  # of the trees of a fit; bounds the cells where there are many columns
 # Bytes of a fit at its peak: for each row, for each column or tree of a row, and for each node and
-# column of a node. 200 000 rows of 10 columns and 100 trees: 0.90 GB, 0.84 are used; 100 000 rows
-# and 40 trees: 0.230 GB, 0.223 are used.
-FIT_ROW_BYTES, FIT_COLUMN_BYTES, FIT_TREE_BYTES, FIT_NODE_BYTES = 700, 20, 10, (120, 8)
+# column of a node. A million rows of 10 columns and 100 trees: 2.03 GB, where the process has 2.06
+# with the rows, of which it had 0.30 before.
+FIT_ROW_BYTES, FIT_COLUMN_BYTES, FIT_TREE_BYTES, FIT_NODE_BYTES = 250, 20, 10, (120, 8)
 # Trees: one for so many rows, and as many as have LEVEL_PAIRS pairs of rows and trees, within
 # bounds. 100 trees instead of 200 take half the time to predict. Errors of four sets with 600 to
 # 1300 rows are then the same; they grow by 1 % with 5200 rows (wine_quality), and with 12 000 to
