@@ -53,9 +53,10 @@ OPERATOR_SHARES = 4
 RUN_ROW_SHARE = 0.06  # share of N; a run of trees grows until so many distinct rows are in it
 RUN_BLOCK_ENTRIES = 8000  # entries side by side: with eight numbers each they stay in the cache
 # Columns of a product with several levels that take the time of one: eight take 3.0 ns a row and
-# tree, four 2.3 and sixteen 5.2. Fewer than four save nothing up to so many rows, and each number
-# of them is compiled anew.
-LEVEL_LANES, LEAST_LANES, LANE_ROWS = 8, 4, 50_000
+# tree, four 2.3 and sixteen 5.2. And rows up to which unused columns cost nothing.
+LEVEL_LANES, LANE_ROWS = 8, 50_000
+# The same in a sweep of backfitting: four columns take 1.6 ns a row and tree, beside the cells.
+BACKFIT_LANES = 4
 # Backfitting. Rows from which on threads share them in a sweep over trees; and a share of squares
 # too small to combine steps in single precision: they are 1e-3 of the errors.
 SHARED_ROWS = 200_000

@@ -92,16 +92,43 @@ def take_parts(start, m, parts, room, lanes):
 
 @kernel
 def sweep(
-    cells, first, offset, above, start, order, weight, scale, inverse, shrink, sums, parts, room,
-    excess, lanes,
+    cells, first, offset, above, start, order, edges, weight, scale, inverse, shrink, sums, parts,
+    room, excess, lanes,
 ):  # fmt: skip
-    """Fit the trees one after the other, in this order; ``parts`` has one share."""
-    left = -1
-    for m in order:
-        visit_rows(cells, start, left, m, room, weight, excess, 0, excess.shape[0], parts[0], lanes)
-        fit_tree(first, offset, above, start, m, scale, inverse, shrink, sums, parts, room, lanes)
-        left = m
-    visit_rows(cells, start, left, -1, room, weight, excess, 0, excess.shape[0], parts[0], lanes)
+    """Fit the trees of ``order`` one after the other; it begins and ends with -1.
+
+    ``edges`` are 0 and N, and ``parts`` has one share.
+    """
+    for q in range(order.size - 1):
+        entered = order[q + 1]
+        visit_rows(
+            cells,
+            start,
+            order[q],
+            entered,
+            room,
+            weight,
+            excess,
+            edges[0],
+            edges[1],
+            parts[0],
+            lanes,
+        )
+        if entered >= 0:
+            fit_tree(
+                first,
+                offset,
+                above,
+                start,
+                entered,
+                scale,
+                inverse,
+                shrink,
+                sums,
+                parts,
+                room,
+                lanes,
+            )
 
 
 @kernel

@@ -34,7 +34,7 @@ class Backfit:
     operator : LevelOperator
         Cells of the rows.
     targets : ndarray of shape (N, k)
-        Targets y; k is at most ``settings.LEVEL_LANES``.
+        Targets y; k is at most ``settings.BACKFIT_LANES``.
     weight : ndarray of shape (N, k)
         Sample weights s; 0 for rows that are held out.
     level_weights : ndarray of shape (L, k)
@@ -51,7 +51,7 @@ class Backfit:
         from mondrian_kernel._kernels.backfit import count_rows
 
         self._operator, self._width = operator, targets.shape[1]
-        self._lanes = (0,) * operator.n_lanes(self._width)
+        self._lanes = (0,) * operator.n_lanes(self._width, settings.BACKFIT_LANES)
         self._table = operator.table
         self._targets = targets
         self._weight = self._padded(weight)
@@ -110,8 +110,8 @@ class Backfit:
         """
         from mondrian_kernel._kernels.backfit import take_steps
 
-        order = np.arange(self._operator.n_trees)
-        self._sweep(order if self._n_sweeps % 2 == 0 else order[::-1].copy())
+        order = np.arange(self._operator.n_trees)[:: 1 if self._n_sweeps % 2 == 0 else -1]
+        self._sweep(np.concatenate([[-1], order, [-1]]))
         self._n_sweeps += 1
         moments = self._moments(self._rows, self._weight)
         for level, scale in zip(self._levels, self._scale, strict=True):
@@ -160,10 +160,19 @@ class Backfit:
         fixed = self._scale, self._inverse, self._shrink
         last = self._cells[1], self._parts, self._room
         if len(self._parts) == 1:
-            sweep(*self._table, order, self._weight, *fixed, *last, self._rows[1], self._lanes)
+            sweep(
+                *self._table,
+                order,
+                np.array(self._edges),
+                self._weight,
+                *fixed,
+                *last,
+                self._rows[1],
+                self._lanes,
+            )
             return
         shares = list(pairwise(self._edges))
-        for left, entered in pairwise([-1, *order.tolist(), -1]):
+        for left, entered in pairwise(order.tolist()):
 
             def run(begin: int, end: int, left: int = left, entered: int = entered) -> None:
                 for k in range(begin, end):

@@ -109,11 +109,11 @@ class LevelOperator(Operator):
         start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
         return self._cells, self._starts, self._levels.offset, self._above, start
 
-    def n_lanes(self, n_columns: int) -> int:
-        """Return how many columns are held side by side, for at most ``LEVEL_LANES`` of them."""
+    def n_lanes(self, n_columns: int, most: int) -> int:
+        """Return how many columns are held side by side, for at most ``most`` of them."""
         # Many rows take the time of memory, so that unused columns would cost something.
-        least = settings.LEAST_LANES if self.n_rows <= settings.LANE_ROWS else 1
-        return max(least, 1 << int(n_columns - 1).bit_length())
+        few = self.n_rows <= settings.LANE_ROWS
+        return most if few else 1 << int(n_columns - 1).bit_length()
 
     def with_weights(self, weights: FloatArray) -> LevelOperator:
         """Return the same cells with other weights of the levels, which need not sum to 1."""
@@ -155,7 +155,7 @@ class LevelOperator(Operator):
         for first in range(0, V.shape[1], settings.LEVEL_LANES):
             some = slice(first, min(first + settings.LEVEL_LANES, V.shape[1]))
             width = some.stop - first
-            lanes = self.n_lanes(width)
+            lanes = self.n_lanes(width, settings.LEVEL_LANES)
             right, own = (
                 np.zeros((V.shape[0], lanes), V.dtype),
                 np.zeros((len(each), lanes), V.dtype),

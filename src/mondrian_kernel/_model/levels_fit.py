@@ -66,9 +66,11 @@ def solve_levels(
     """
     sums = np.empty((operator.n_cells[0], targets.shape[1]), np.float32)
     predictions = np.empty(targets.shape)
-    groups = range(0, targets.shape[1], settings.LEVEL_LANES)  # so many columns are solved at once
+    groups = range(
+        0, targets.shape[1], settings.BACKFIT_LANES
+    )  # so many columns are solved at once
     for done, begin in enumerate(groups):
-        some = slice(begin, begin + settings.LEVEL_LANES)
+        some = slice(begin, begin + settings.BACKFIT_LANES)
         fit = Backfit(operator, targets[:, some], weight[:, some], level_weights[:, some])
         for _ in range(settings.LEVEL_SWEEPS):
             change = fit.step()
