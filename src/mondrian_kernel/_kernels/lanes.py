@@ -8,10 +8,10 @@ loops and 4.3 ms with plain loops unrolled by hand: 3.2 to 3.8 times as fast. A 
 levels of 15 000 rows and 64 trees in single precision takes 3.0 ns a row and tree, against 16 ns.
 
 Arrays of rows are contiguous, float64 or float32, and have as many columns as the tuple ``lanes``
-has numbers; no bounds are checked. With the JIT off each function is the plain Python that stands
-before its instructions.
+has numbers; no bounds are checked. With the JIT off each function is plain Python.
 """
 
+import inspect
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -19,13 +19,30 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from mondrian_kernel._kernels.compiled import kernel
-
 _index = types.intp
 
 
+class _Row:
+    """A row of numbers as a vector, in code that is being made."""
+
+    def __init__(self, builder, vector):
+        self._builder, self.vector = builder, vector
+
+    def __add__(self, other):
+        return _Row(self._builder, self._builder.fadd(self.vector, other.vector))
+
+    def __sub__(self, other):
+        return _Row(self._builder, self._builder.fsub(self.vector, other.vector))
+
+    def __mul__(self, other):
+        return _Row(self._builder, self._builder.fmul(self.vector, other.vector))
+
+    def __truediv__(self, other):
+        return _Row(self._builder, self._builder.fdiv(self.vector, other.vector))
+
+
 class _Rows:
-    """Rows of an array as vectors, in code that is being made."""
+    """An array of rows, in code that is being made."""
 
     def __init__(self, context, builder, kind, array, lanes):
         self._builder, self._lanes = builder, len(lanes)
@@ -34,15 +51,115 @@ class _Rows:
         self._vector = ir.VectorType(number, self._lanes).as_pointer()
 
     def _at(self, i):
+        i = ir.IntType(64)(i) if isinstance(i, int) else i
         start = self._builder.mul(i, ir.Constant(i.type, self._lanes))
         place = self._builder.gep(self._data, [start], inbounds=True)
         return self._builder.bitcast(place, self._vector)
 
-    def load(self, i):
-        return self._builder.load(self._at(i), align=4)
+    def __getitem__(self, i):
+        return _Row(self._builder, self._builder.load(self._at(i), align=4))
 
-    def store(self, i, value):
-        self._builder.store(value, self._at(i), align=4)
+    def __setitem__(self, i, row):
+        self._builder.store(row.vector, self._at(i), align=4)
+
+
+def _on_rows(function):
+    """Compile a function of arrays and row numbers, the last argument being ``lanes``.
+
+    Its Python code runs once, on rows that note down the instructions.
+    """
+    if config.DISABLE_JIT:
+        return function
+
+    def typed(typing_context, *kinds):
+        own = [kind if isinstance(kind, types.Array) else _index for kind in kinds[:-1]]
+
+        def generate(context, builder, signature, arguments):
+            each = [
+                _Rows(context, builder, kind, argument, kinds[-1])
+                if isinstance(kind, types.Array)
+                else argument
+                for kind, argument in zip(own, arguments[:-1], strict=True)
+            ]
+            function(*each, kinds[-1])
+            return context.get_dummy_value()
+
+        return types.void(*own, kinds[-1]), generate
+
+    first = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    own = inspect.signature(function).parameters.values()
+    typed.__signature__ = inspect.Signature([first, *own])  # type: ignore[attr-defined]
+    typed.__name__, typed.__doc__ = function.__name__, function.__doc__
+    return intrinsic(typed)
+
+
+@_on_rows
+def add_row(A, i, B, j, lanes):
+    """Add row j of B to row i of A."""
+    A[i] += B[j]
+
+
+@_on_rows
+def set_sum(A, i, B, j, C, k, lanes):
+    """Set row i of A to the sum of row j of B and row k of C."""
+    A[i] = B[j] + C[k]
+
+
+@_on_rows
+def scale_and_add(A, i, W, k, j, lanes):
+    """Multiply row i of A by row k of W, and add row j of A."""
+    A[i] = W[k] * A[i] + A[j]
+
+
+@_on_rows
+def add_product(A, i, B, j, C, k, lanes):
+    """Add the product of row j of B and row k of C to row i of A."""
+    A[i] += B[j] * C[k]
+
+
+@_on_rows
+def set_shrink(D, a, one, T, k, S, i, lanes):
+    """Set row a of D to 1 / (1 + T[k] S[i])."""
+    D[a] = one[0] / (one[0] + T[k] * S[i])
+
+
+@_on_rows
+def pass_up(S, p, i, D, U, a, lanes):
+    """Add to the sum of cell p what cell i inside it leaves; see ``backfit.py``."""
+    S[p] += D[a] * (S[i] + U[a]) - U[a]
+
+
+@_on_rows
+def change_cell(S, i, p, D, U, a, T, R, k, lanes):
+    """Fit cell i to its sum, given the change of the cell p around it; see ``backfit.py``."""
+    change = D[a] * (S[p] - T[k] * (S[i] + U[a]))
+    U[a] += R[k] * (change - S[p])
+    S[i] = change
+
+
+@_on_rows
+def add_moments(M, E, A, P, i, W, w, lanes):
+    """Add w zz, w zp, w pp, w ze, w pe and w ee to the rows of M, with z = A[i] - e."""
+    e, p, weight = E[i], P[i], W[w]
+    z = A[i] - e
+    wz, wp = weight * z, weight * p
+    M[0] += wz * z
+    M[1] += wz * p
+    M[2] += wp * p
+    M[3] += wz * e
+    M[4] += wp * e
+    M[5] += weight * e * e
+
+
+@_on_rows
+def take_step(E, A, P, i, F, lanes):
+    """Set p = F[0] z + F[1] p with z = A[i] - e; add p to e, and set A[i] to e."""
+    e = E[i]
+    p = F[0] * (A[i] - e) + F[1] * P[i]
+    P[i] = p
+    e = e + p
+    E[i] = e
+    A[i] = e
 
 
 @contextmanager
@@ -52,39 +169,6 @@ def _each(context, builder, kind, entries, begin, end):
     step = ir.Constant(begin.type, 1)
     with cgutils.for_range_slice(builder, begin, end, step, inc=True) as (q, _):
         yield builder.sext(builder.load(builder.gep(data, [q], inbounds=True)), q.type)
-
-
-def set_sum(A, i, B, j, C, k, lanes):
-    """``A[i] = B[j] + C[k]``."""
-    A[i] = B[j] + C[k]
-
-
-def _set_sum(typing_context, A, i, B, j, C, k, lanes):
-    def generate(context, builder, signature, arguments):
-        a, i, b, j, c, k, _ = arguments
-        to, one, other = (
-            _Rows(context, builder, kind, array, lanes) for kind, array in ((A, a), (B, b), (C, c))
-        )
-        to.store(i, builder.fadd(one.load(j), other.load(k)))
-        return context.get_dummy_value()
-
-    return types.void(A, _index, B, _index, C, _index, lanes), generate
-
-
-def scale_and_add(A, i, W, k, j, lanes):
-    """``A[i] = W[k] * A[i] + A[j]``."""
-    A[i] = W[k] * A[i] + A[j]
-
-
-def _scale_and_add(typing_context, A, i, W, k, j, lanes):
-    def generate(context, builder, signature, arguments):
-        a, i, w, k, j, _ = arguments
-        rows = _Rows(context, builder, A, a, lanes)
-        scaled = builder.fmul(_Rows(context, builder, W, w, lanes).load(k), rows.load(i))
-        rows.store(i, builder.fadd(scaled, rows.load(j)))
-        return context.get_dummy_value()
-
-    return types.void(A, _index, W, _index, _index, lanes), generate
 
 
 def add_to_rows(A, entries, begin, end, V, i, lanes):
@@ -97,9 +181,9 @@ def _add_to_rows(typing_context, A, entries, begin, end, V, i, lanes):
     def generate(context, builder, signature, arguments):
         a, numbers, begin, end, v, i, _ = arguments
         rows = _Rows(context, builder, A, a, lanes)
-        row = _Rows(context, builder, V, v, lanes).load(i)
+        row = _Rows(context, builder, V, v, lanes)[i]
         with _each(context, builder, entries, numbers, begin, end) as e:
-            rows.store(e, builder.fadd(rows.load(e), row))
+            rows[e] += row
         return context.get_dummy_value()
 
     return types.void(A, entries, _index, _index, V, _index, lanes), generate
@@ -115,21 +199,14 @@ def _add_rows(typing_context, V, i, A, entries, begin, end, lanes):
     def generate(context, builder, signature, arguments):
         v, i, a, numbers, begin, end, _ = arguments
         to, rows = _Rows(context, builder, V, v, lanes), _Rows(context, builder, A, a, lanes)
-        total = cgutils.alloca_once_value(builder, to.load(i))
+        total = cgutils.alloca_once_value(builder, to[i].vector)
         with _each(context, builder, entries, numbers, begin, end) as e:
-            builder.store(builder.fadd(builder.load(total), rows.load(e)), total)
-        to.store(i, builder.load(total))
+            builder.store(builder.fadd(builder.load(total), rows[e].vector), total)
+        to[i] = _Row(builder, builder.load(total))
         return context.get_dummy_value()
 
     return types.void(V, _index, A, entries, _index, _index, lanes), generate
 
 
 if not config.DISABLE_JIT:
-    set_sum, scale_and_add = intrinsic(_set_sum), intrinsic(_scale_and_add)
     add_to_rows, add_rows = intrinsic(_add_to_rows), intrinsic(_add_rows)
-
-
-@kernel
-def add_row(A, i, B, j, lanes):
-    """``A[i] += B[j]``."""
-    set_sum(A, i, A, i, B, j, lanes)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
@@ -99,32 +98,22 @@ class LevelOperator(Operator):
         values = np.tile(np.repeat(self._values, fine.shape[0]), (some.size, 1))
         return sparse_rows(cells.reshape(-1, some.size).T, values, self._levels.n_features)
 
-    @cached_property
-    def wide_features(self) -> NDArray[np.float32] | None:
-        r"""Features B (N, m) of the kernel of the widest level, :math:`B B^\top \approx K_0`.
+    @property
+    def n_trees(self) -> int:
+        """Number of trees in use."""
+        return int(self._cells.shape[0])
 
-        From some rows z drawn at random, the expected kernel gives :math:`B = K_{:z} L^{-\top}`
-        with :math:`K_{zz} = L L^\top` (Nyström). None without the rows that trees were grown on.
-        """
-        points, lifetime = self._points, self._levels.lifetimes[0]
-        if points is None:
-            return None
-        some = np.random.default_rng(0).permutation(self.n_rows)
-        most = min(
-            settings.LEVEL_LANDMARKS,
-            settings.LEVEL_LANDMARK_NUMBERS // self.n_rows,
-            self.n_rows // 4,
-        )
-        some = some[: max(most, 1)]
-        inner = np.exp(-lifetime * cdist(points[some], points[some], "cityblock"))
-        inner.flat[:: some.size + 1] += settings.LANDMARK_JITTER
-        L = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
-        B = np.empty((self.n_rows, some.size), np.float32)
-        for begin in range(0, self.n_rows, settings.KERNEL_ROWS):
-            block = slice(begin, begin + settings.KERNEL_ROWS)
-            K = np.exp(-lifetime * cdist(points[some], points[block], "cityblock"))
-            B[block] = linalg.solve_triangular(L, K, lower=True, check_finite=False).T
-        return B
+    @property
+    def table(self) -> tuple[NDArray[Any], ...]:
+        """Cells of rows, and how those of the levels lie; see ``_kernels/levels.py``."""
+        start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
+        return self._cells, self._starts, self._levels.offset, self._above, start
+
+    def n_lanes(self, n_columns: int, most: int) -> int:
+        """Return how many columns are held side by side, for at most ``most`` of them."""
+        # Many rows take the time of memory, so that unused columns would cost something.
+        few = self.n_rows <= settings.LANE_ROWS
+        return most if few else 1 << int(n_columns - 1).bit_length()
 
     def with_weights(self, weights: FloatArray) -> LevelOperator:
         """Return the same cells with other weights of the levels, which need not sum to 1."""
@@ -156,23 +145,17 @@ class LevelOperator(Operator):
         """
         from mondrian_kernel._kernels.levels import gram
 
-        start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
-        table = self._cells, self._starts, self._levels.offset, self._above, start
-        each, out = weights / self._cells.shape[0], np.empty_like(V)
+        table = self.table
+        each, out = weights / self.n_trees, np.empty_like(V)
 
         def product(begin: int, end: int, part: FloatArray) -> None:
-            room = np.empty((start[-1].max() + 1, lanes), V.dtype)
+            room = np.empty((table[-1][-1].max() + 1, lanes), V.dtype)
             gram(*table, own, begin, end, right, room, part, (0,) * lanes)
 
         for first in range(0, V.shape[1], settings.LEVEL_LANES):
             some = slice(first, min(first + settings.LEVEL_LANES, V.shape[1]))
             width = some.stop - first
-            # Many rows take the time of memory, so that unused columns would cost something.
-            lanes = (
-                settings.LEVEL_LANES
-                if self.n_rows <= settings.LANE_ROWS
-                else 2 ** int(width - 1).bit_length()
-            )
+            lanes = self.n_lanes(width, settings.LEVEL_LANES)
             right, own = (
                 np.zeros((V.shape[0], lanes), V.dtype),
                 np.zeros((len(each), lanes), V.dtype),

@@ -25,7 +25,7 @@ from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
-from mondrian_kernel._model.levels_fit import lowest_weights, predictions_of, solve_levels
+from mondrian_kernel._model.levels_fit import LevelFits, lowest_weights, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._model.trend_fit import bounded, choose_kernel, downhill, landmark_factor
@@ -67,7 +67,7 @@ def fit_classes(
     v = _choose_weights(operator, Y, offset, folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     fitted = np.hstack([np.ones((labels.size, 1)), folds.fitted()])
-    dual, f = newton_step(operator, Y, offset, fitted, v[:, None], tell=stages.teller("solving"))
+    sums, f = newton_step(operator, Y, offset, fitted, v[:, None], stages.teller("solving"))
     scores = folds.take_held_out(offset[:, 1:] + f[:, 1:, :, 0])
     out = folds.held_out
     link = fit_link(scores, labels[out], s[out])
@@ -79,13 +79,13 @@ def fit_classes(
     stages.done("weights of widths and cells")
 
     def without(fold: int) -> FittedModel:
-        weights = cell_weights(operator, levels, v, dual[:, 1 + fold, :, 0])
+        weights = cell_weights(levels, v, sums[:, 1 + fold, :, 0])
         return replace(model, cell_weights=weights, trend=trends[1 + fold], rows=None)
 
     model = FittedModel(
         trees=trees,
         levels=levels,
-        cell_weights=cell_weights(operator, levels, v, dual[:, 0, :, 0]),
+        cell_weights=cell_weights(levels, v, sums[:, 0, :, 0]),
         intercept=np.zeros(Y.shape[1]),
         columns=metric.columns,
         alpha=float(1.0 / v.sum()),
@@ -105,10 +105,9 @@ def newton_step(
     offset: FloatArray,
     fitted: FloatArray,
     v: FloatArray,
-    max_steps: int = settings.LEVEL_STEPS,
     tell: Tell = no_one,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return coefficients of the rows, and the scores f that they add to an offset g.
+) -> LevelFits:
+    r"""Return the sums of cells, and the scores f that they add to an offset g.
 
     With p the probabilities at g, f is the ridge fit of :math:`(y - p) / (p (1 - p))` with weights
     :math:`s \, p (1 - p)`: one step of Newton's method. After two steps the loss of test rows was 0
@@ -126,27 +125,23 @@ def newton_step(
         1 for the rows that each fit sees, 0 for those it does not.
     v : ndarray of shape (L, J)
         Weights of the levels, J of them for each fit.
-    max_steps : int
-        Most steps of conjugate gradients.
     tell : callable
         Told which share of the digits is found.
 
     Returns
     -------
-    dual, f : ndarrays of shape (N, n_fits, K, J)
-        Coefficients and scores.
+    fits : LevelFits
+        Sums of cells (F, n_fits, K, J) and scores (N, n_fits, K, J).
     """
     n_rows, n_fits, K = shape = offset.shape
     rest, curvature = (
         part.reshape(shape)
         for part in working_targets(np.repeat(Y, n_fits, axis=0), offset.reshape(-1, K))
     )
-    root = operator.root_weight[:, None, None] * fitted[:, :, None] * np.sqrt(curvature)
-    targets, root = (np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (rest, root))
-    each = np.tile(v, n_fits * K)
-    dual = solve_levels(operator, targets, root, each, max_steps, tell)
-    f = predictions_of(operator, dual, each)
-    return dual.reshape(*shape, -1), f.reshape(*shape, -1)
+    s = operator.sample_weight[:, None, None] * fitted[:, :, None] * curvature
+    targets, s = (np.repeat(a.reshape(n_rows, -1), v.shape[1], axis=1) for a in (rest, s))
+    sums, f = solve_levels(operator, targets, s, np.tile(v, n_fits * K), tell)
+    return LevelFits(sums.reshape(-1, n_fits, K, v.shape[1]), f.reshape(*shape, -1))
 
 
 def working_targets(Y: FloatArray, F: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -189,7 +184,7 @@ def _choose_weights(
         total = np.zeros(v.shape[1])
         for k in range(Y.shape[1]):  # each is a problem of two classes
             y, g = Y[:, [k]], offset[:, 1:, [k]]
-            f = newton_step(operator, y, g, folds.fitted(), v, settings.LEVEL_CHOICE_STEPS)[1]
+            f = newton_step(operator, y, g, folds.fitted(), v).predictions
             F = folds.take_held_out(g[..., None] + f)[:, 0]
             total += s @ np.logaddexp(0.0, -y[folds.held_out] * F)
         return total

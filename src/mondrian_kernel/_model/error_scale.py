@@ -216,7 +216,7 @@ class _Sizes:
             lambda P: half * self._product(operator, half * P, weights) + P,
             right,
             lambda now: bool(np.all(np.linalg.norm(now.residual, axis=0) <= enough)),
-            max_steps=settings.LEVEL_CHOICE_STEPS,
+            max_steps=settings.SPREAD_GRADIENT_STEPS,
         )
         dual *= half
         return dual

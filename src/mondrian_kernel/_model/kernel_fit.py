@@ -17,7 +17,6 @@ from mondrian_kernel._model.levels_fit import (
     choose_level_weights,
     fit_folds,
     losses_until_lowest,
-    predictions_of,
     solve_levels,
 )
 from mondrian_kernel._model.spread import fit_spread
@@ -119,32 +118,33 @@ def fit_kernel(
     levels = replace(levels, weights=v / v.sum())
     K, n_fits = Y.shape[1], folds.n_folds + 1
     fitted = np.hstack([np.ones((T.shape[0], 1)), folds.fitted()])
-    root = np.repeat(operator.root_weight[:, None] * fitted, K, axis=1)
+    fitted = np.repeat(s[:, None] * fitted, K, axis=1)
     each = np.repeat(v[:, None], n_fits * K, axis=1)
     tell = stages.teller("solving")
-    dual = solve_levels(operator, rest.reshape(-1, n_fits * K), root, each, tell=tell)
+    sums, of_cells = solve_levels(operator, rest.reshape(-1, n_fits * K), fitted, each, tell)
     predictions = np.empty((0, K))
     if folds.n_folds:
-        of_cells = predictions_of(operator, dual[:, K:], each[:, K:]).reshape(-1, n_fits - 1, K)
-        predictions = folds.take_held_out(at_rows[:, 1:] + of_cells)
-    duals, dual, rest = dual[:, K:], dual[:, :K], rest[:, 0]
+        predictions = folds.take_held_out(
+            at_rows[:, 1:] + of_cells[:, K:].reshape(-1, n_fits - 1, K)
+        )
+    rest, of_cells = rest[:, 0], of_cells[:, :K]
     stages.done("weights of widths and cells")
 
     def without(fold: int) -> FittedModel:
-        own = duals[:, fold * K : (fold + 1) * K]
-        weights = cell_weights(operator, levels, v, own, std)
+        own = sums[:, (1 + fold) * K : (2 + fold) * K]
+        weights = cell_weights(levels, v, own, std)
         trend = trends[1 + fold].rescaled(std, mean)
         return replace(model, cell_weights=weights, trend=trend, rows=None)
 
     model = FittedModel(
         trees=trees,
         levels=levels,
-        cell_weights=cell_weights(operator, levels, v, dual, std),
+        cell_weights=cell_weights(levels, v, sums[:, :K], std),
         intercept=np.zeros(Y.shape[1]),
         columns=metric.columns,
         alpha=float(1.0 / v.sum()),
         seed=seed,
-        signal=std**2 * np.maximum(v.sum() * np.einsum("nk,nk->k", rest, dual), 0.0) / T.shape[0],
+        signal=std**2 * np.maximum(v.sum() * (s @ (rest * (rest - of_cells))), 0.0) / T.shape[0],
         rows=TrainingRows(leaf, std * rest, s, T),
         trend=trends[0].rescaled(std, mean),
     )
@@ -244,21 +244,15 @@ def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:
 
 
 def cell_weights(
-    operator: LevelOperator,
-    levels: Levels,
-    v: FloatArray,
-    dual: FloatArray,
-    unit: FloatArray | float = 1.0,
+    levels: Levels, v: FloatArray, sums: NDArray[np.float32], unit: FloatArray | float = 1.0
 ) -> FloatArray:
     r"""Return weights of the cells for the features of ``levels``, of values √(w_l / M).
 
-    Predictions are :math:`u \sum_l v_l \Phi_l \Phi_l^\top a` for coefficients a of the rows, which
-    have been solved in single precision. So the weights are rounded to it: files are smaller.
+    Values of cells are :math:`u v_l / M` times their ``sums`` (F, K), of single precision. So the
+    weights are rounded to it: files are smaller.
     """
-    sums = operator.with_weights(np.ones(v.size)).scatter(dual)
-    each = np.repeat(v / np.sqrt(levels.weights), np.diff(levels.offset))[:, None]
-    sums *= unit * each
-    return _single(sums)
+    each = np.repeat(v / np.sqrt(levels.weights * levels.n_trees), np.diff(levels.offset))
+    return _single(unit * each[:, None] * sums)
 
 
 def _single(weights: FloatArray) -> FloatArray:
@@ -304,13 +298,8 @@ def plan_sizes(
 def fit_bytes(n_rows: int, n_columns: int, n_trees: int, n_cells: float) -> float:
     """Return about how much memory a fit takes, with ``n_cells`` cells a tree."""
     node, column = settings.FIT_NODE_BYTES
-    fewer = settings.LEVEL_LANDMARKS - min(
-        settings.LEVEL_LANDMARKS, settings.LEVEL_LANDMARK_NUMBERS // n_rows
-    )
-    own = settings.FIT_ROW_BYTES - 4 * fewer  # many rows have fewer numbers in the preconditioner
-    rows = n_rows * (
-        own + settings.FIT_COLUMN_BYTES * n_columns + settings.FIT_TREE_BYTES * n_trees
-    )
+    row, tree = settings.FIT_ROW_BYTES, settings.FIT_TREE_BYTES
+    rows = n_rows * (row + settings.FIT_COLUMN_BYTES * n_columns + tree * n_trees)
     return rows + 2 * n_cells * n_trees * (node + column * n_columns)
 
 

@@ -2,37 +2,49 @@ r"""The rough part of a model: ridge regression on the cells of trees at several
 
 The kernel is :math:`K = \sum_l v_l K_{\lambda_l}`, with noise of variance 1. The weights are
 :math:`v_l = e^{a + b (l - L)}`: a says how much there is to learn beside the noise, and b how fast
-wide cells lose weight to narrow ones. For each a, all b are solved at once, since every product
-with the trees serves all of them. The pair with the least error on rows held out is taken.
+wide cells lose weight to narrow ones. For each a, all b are solved at once, since every sweep over
+the trees serves all of them. The pair with the least error on rows held out is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.conjugate_gradients import Progress, conjugate_gradients
+from mondrian_kernel._linear.backfit import Backfit
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.on_disk import row_blocks
+
+
+class LevelFits(NamedTuple):
+    """Many ridge fits: ``predictions`` (N, k) of rows, and ``sums`` (F, k) for the cells.
+
+    A value of a cell is :math:`v_l / M` times its sum, which is that of :math:`s (y - f)` over the
+    rows of the cell.
+    """
+
+    sums: NDArray[np.float32]
+    predictions: FloatArray
 
 
 def solve_levels(
     operator: LevelOperator,
     targets: FloatArray,
-    root: FloatArray,
-    weights: FloatArray,
-    max_steps: int = settings.LEVEL_STEPS,
+    weight: FloatArray,
+    level_weights: FloatArray,
     tell: Tell = no_one,
-) -> FloatArray:
-    r"""Return coefficients of the rows, of many ridge fits at once.
+) -> LevelFits:
+    r"""Fit cells to rows by ridge regression, many times at once.
 
-    Column j of the result is :math:`S_j (K_j + S_j^{-1})^{-1} y_j` with :math:`K_j` the kernel of
-    level weights j. Predictions are the products of the result with these kernels.
+    Predictions of column j are :math:`f_j = K_j (K_j + S_j^{-1})^{-1} y_j` with :math:`K_j` the
+    kernel of level weights j. They have settled when a sweep over the trees changes those of the
+    rows held out by a small share of their errors.
 
     Parameters
     ----------
@@ -40,110 +52,41 @@ def solve_levels(
         Cells of the rows.
     targets : ndarray of shape (N, k)
         Targets y.
-    root : ndarray of shape (N, k)
-        Square roots of the sample weights S; 0 for rows that are held out.
-    weights : ndarray of shape (L, k)
+    weight : ndarray of shape (N, k)
+        Sample weights S; 0 for rows that are held out.
+    level_weights : ndarray of shape (L, k)
         Weights v of the levels.
-    max_steps : int
-        Most steps of conjugate gradients.
     tell : callable
         Told which share of the digits is found.
 
     Returns
     -------
-    dual : ndarray of shape (N, k)
-        Coefficients.
+    fits : LevelFits
+        Sums of cells and predictions of rows.
     """
-    dual = np.empty(targets.shape)
+    sums = np.empty((operator.n_cells[0], targets.shape[1]), np.float32)
+    predictions = np.empty(targets.shape)
     groups = range(
-        0, targets.shape[1], settings.LEVEL_LANES
-    )  # a product takes so many columns at once
+        0, targets.shape[1], settings.BACKFIT_LANES
+    )  # so many columns are solved at once
     for done, begin in enumerate(groups):
-        some = slice(begin, begin + settings.LEVEL_LANES)
-
-        def told(share: float, done: int = done) -> None:
-            tell((done + share) / len(groups))
-
-        dual[:, some] = _solve_together(
-            operator,
-            targets[:, some].astype(np.float32),
-            root[:, some].astype(np.float32),  # far below the tolerance, and twice as fast
-            weights[:, some].astype(np.float32),
-            max_steps,
-            told,
-        )
-    return dual
-
-
-def _solve_together(
-    operator: LevelOperator,
-    targets: FloatArray,
-    root: FloatArray,
-    weights: FloatArray,
-    max_steps: int,
-    tell: Tell,
-) -> FloatArray:
-    """Return what :func:`solve_levels` does, for columns that all stop when the last is done."""
-    B = root * targets
-    enough = settings.LEVEL_TOL * np.linalg.norm(B, axis=0)
-
-    def product(P: FloatArray) -> FloatArray:
-        out = operator.products(root * P, weights)
-        out *= root
-        out += P
-        return out
-
-    def finished(now: Progress) -> bool:
-        left = np.linalg.norm(now.residual, axis=0)
-        over = float(np.max(left / np.where(enough > 0, enough, np.inf)))
-        tell(1.0 + np.log(max(over, 1.0)) / np.log(settings.LEVEL_TOL))
-        return bool(np.all(left <= enough))
-
-    dual, _ = conjugate_gradients(
-        product,
-        B,
-        finished,
-        precondition=_without_widest(operator, root, weights[0]),
-        max_steps=max_steps,
-    )
-    dual *= root
-    return dual
-
-
-def _without_widest(
-    operator: LevelOperator, root: FloatArray, widest: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
-    r"""Return products with :math:`(I + v_0 S^{1/2} B B^\top S^{1/2})^{-1}`, for each column.
-
-    The cells of the widest level hold many rows, and so have by far the largest eigenvalues. This
-    preconditioner takes them out. An operator that does not know its rows goes without.
-    """
-    if operator.wide_features is None:
-        return np.copy
-    B = operator.wide_features
-    inverses: list[FloatArray] = []
-    for j, v in enumerate(widest):
-        if j == 0 or not np.array_equal(root[:, j], root[:, j - 1]):
-            gram = np.zeros((B.shape[1], B.shape[1]), np.float32)
-            for block in row_blocks(B.shape[0]):
-                half = root[block, j, None] * B[block]
-                gram += half.T @ half
-            values, Q = np.linalg.eigh(gram)
-        inverses.append((Q / (np.maximum(values, 0.0) + 1.0 / v)) @ Q.T)
-    each = np.stack(inverses)
-
-    def product(R: FloatArray) -> FloatArray:
-        inner = B.T @ (root * R)
-        out: FloatArray = R - root * (B @ np.einsum("kmn,nk->mk", each, inner))
-        return out
-
-    return product
-
-
-def predictions_of(operator: LevelOperator, dual: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the predictions at all rows that coefficients of :func:`solve_levels` make."""
-    found: FloatArray = operator.products(dual.astype(np.float32), weights).astype(np.float64)
-    return found
+        some = slice(begin, begin + settings.BACKFIT_LANES)
+        fit = Backfit(operator, targets[:, some], weight[:, some], level_weights[:, some])
+        for _ in range(settings.LEVEL_SWEEPS):
+            change = fit.step()
+            over = max(change / settings.LEVEL_TOL, 1.0)
+            tell(
+                (
+                    done
+                    + 1.0
+                    + np.log(min(over, 1.0 / settings.LEVEL_TOL)) / np.log(settings.LEVEL_TOL)
+                )
+                / len(groups)
+            )
+            if over <= 1.0:
+                break
+        sums[:, some], predictions[:, some] = fit.sums, fit.predictions
+    return LevelFits(sums, predictions)
 
 
 def fit_folds(
@@ -169,12 +112,11 @@ def fit_folds(
     """
     n_rows, n_folds, n_outputs = by_fold.shape
     n_fits = weights.shape[1]
-    root = operator.root_weight[:, None] * folds.fitted()
-    root = np.repeat(root, n_outputs * n_fits, axis=1)
+    fitted = operator.sample_weight[:, None] * folds.fitted()
+    fitted = np.repeat(fitted, n_outputs * n_fits, axis=1)
     targets = np.repeat(by_fold.reshape(n_rows, -1), n_fits, axis=1)
     each = np.tile(weights, n_folds * n_outputs)
-    dual = solve_levels(operator, targets, root, each, settings.LEVEL_CHOICE_STEPS)
-    found = predictions_of(operator, dual, each)
+    found = solve_levels(operator, targets, fitted, each).predictions
     return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
 
 
