@@ -92,9 +92,23 @@ def take_parts(start, m, parts, room, lanes):
 
 @kernel
 def sweep(
-    cells, first, offset, above, start, order, edges, weight, scale, inverse, shrink, sums, parts,
-    room, excess, lanes,
-):  # fmt: skip
+    cells,
+    first,
+    offset,
+    above,
+    start,
+    order,
+    edges,
+    weight,
+    scale,
+    inverse,
+    shrink,
+    sums,
+    parts,
+    room,
+    excess,
+    lanes,
+):
     """Fit the trees of ``order`` one after the other; it begins and ends with -1.
 
     ``edges`` are 0 and N, and ``parts`` has one share.

@@ -278,4 +278,3 @@ class _Search:
             + np.sum(logit**2) / settings.COLUMN_RANK_PRIOR**2
         )
         return half * np.log(error) + 0.5 * float(prior), gradient
-

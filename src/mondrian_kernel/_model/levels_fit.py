@@ -66,24 +66,16 @@ def solve_levels(
     """
     sums = np.empty((operator.n_cells[0], targets.shape[1]), np.float32)
     predictions = np.empty(targets.shape)
-    groups = range(
-        0, targets.shape[1], settings.BACKFIT_LANES
-    )  # so many columns are solved at once
+    width = settings.BACKFIT_LANES
+    groups = range(0, targets.shape[1], width)  # of columns that are solved at once
     for done, begin in enumerate(groups):
-        some = slice(begin, begin + settings.BACKFIT_LANES)
+        some = slice(begin, begin + width)
         fit = Backfit(operator, targets[:, some], weight[:, some], level_weights[:, some])
         for _ in range(settings.LEVEL_SWEEPS):
-            change = fit.step()
-            over = max(change / settings.LEVEL_TOL, 1.0)
-            tell(
-                (
-                    done
-                    + 1.0
-                    + np.log(min(over, 1.0 / settings.LEVEL_TOL)) / np.log(settings.LEVEL_TOL)
-                )
-                / len(groups)
-            )
-            if over <= 1.0:
+            change = max(fit.step(), settings.LEVEL_TOL)
+            found = np.log(min(change, 1.0)) / np.log(settings.LEVEL_TOL)
+            tell((done + found) / len(groups))
+            if change == settings.LEVEL_TOL:
                 break
         sums[:, some], predictions[:, some] = fit.sums, fit.predictions
     return LevelFits(sums, predictions)
