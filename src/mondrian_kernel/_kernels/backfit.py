@@ -146,9 +146,12 @@ def sweep(
 
 
 @kernel
-def count_rows(cells, first, offset, above, start, weight, scale, shrink, parts, room, lanes):
-    """Set ``shrink`` by the weights of the rows of each cell; ``parts`` has one share."""
-    n_levels, part, one = scale.shape[0], parts[0], np.ones((1, len(lanes)), weight.dtype)
+def count_rows(cells, first, offset, above, start, weight, scale, shrink, parts, room, one, lanes):
+    """Set ``shrink`` by the weights of the rows of each cell; ``parts`` has one share.
+
+    ``one`` (1, k) holds ones.
+    """
+    n_levels, part = scale.shape[0], parts[0]
     for m in range(cells.shape[0]):
         for i in range(weight.shape[0]):
             add_row(part, np.intp(cells[m, i]), weight, i, lanes)
@@ -163,16 +166,19 @@ def count_rows(cells, first, offset, above, start, weight, scale, shrink, parts,
 
 
 @kernel
-def moments(before, after, step, weight, own, out, lanes):
+def moments(before, after, step, weight, own, sums, out, lanes):
     """Add Σ w zz, Σ w zp, Σ w pp, Σ w ze, Σ w pe and Σ w ee of each column to ``out`` (6, k).
 
     e is ``before``, z = ``after`` - e, p is ``step``, all (n, k). Row i has the weights w of row i,
-    or of row 0 unless ``own``. ``out`` is in double precision.
+    or of row 0 unless ``own``. ``out`` is in double precision; ``sums`` (6, k), of the type of the
+    others, is working memory.
     """
-    sums = np.zeros((6, len(lanes)), before.dtype)
     for begin in range(0, before.shape[0], BLOCK):
-        sums[:] = 0.0
-        for i in range(begin, min(begin + BLOCK, before.shape[0])):
+        for q in range(6):
+            for j in range(len(lanes)):
+                sums[q, j] = 0.0
+        end = begin + BLOCK
+        for i in range(begin, end if end < before.shape[0] else before.shape[0]):
             add_moments(sums, before, after, step, i, weight, i if own else 0, lanes)
         for q in range(6):
             for j in range(len(lanes)):

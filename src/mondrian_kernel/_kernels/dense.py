@@ -90,41 +90,27 @@ def city_block(A, B, out):
                 out[i, j] += abs(own - B[d, j])
 
 
-@kernel
-def mixed_powers(E, weights, out):
-    """Write Σ_k weights[k] E^(4^k) to ``out`` (n, m); ``E`` (n, m) and ``weights`` are float32."""
-    power = np.empty(E.shape[1], np.float32)
-    for i in range(E.shape[0]):
-        for j in range(E.shape[1]):
-            power[j] = E[i, j]
-            out[i, j] = weights[0] * power[j]
-        for k in range(1, weights.size):
-            for j in range(E.shape[1]):
-                square = power[j] * power[j]
-                power[j] = square * square
-                out[i, j] += weights[k] * power[j]
-
-
 @kernel(fastmath=True)
-def weighted_powers(E, W, factors, sums):
+def weighted_powers(E, W, factors, sums, room):
     """Add Σ_ij W_ij E_ij^(4^k) to ``sums[k]``, and multiply W by Σ_k factors[k] E^(4^k).
 
-    ``E`` and ``W`` (n, m) and ``factors`` are float32, ``sums`` is float64.
+    ``E`` and ``W`` (n, m) and ``factors`` are float32, ``sums`` is float64. ``room`` (2, m) float32
+    is working memory.
     """
-    power, mixed = np.empty(E.shape[1], np.float32), np.empty(E.shape[1], np.float32)
     for i in range(E.shape[0]):
         for j in range(E.shape[1]):
-            power[j], mixed[j] = E[i, j], np.float32(0.0)
+            room[0, j], room[1, j] = E[i, j], np.float32(0.0)
         for k in range(factors.size):
             total = np.float32(0.0)
             for j in range(E.shape[1]):
-                total += W[i, j] * power[j]
-                mixed[j] += factors[k] * power[j]
-                square = power[j] * power[j]
-                power[j] = square * square
+                power = room[0, j]
+                total += W[i, j] * power
+                room[1, j] += factors[k] * power
+                square = power * power
+                room[0, j] = square * square
             sums[k] += total
         for j in range(E.shape[1]):
-            W[i, j] *= mixed[j]
+            W[i, j] *= room[1, j]
 
 
 @kernel

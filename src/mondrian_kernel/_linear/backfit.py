@@ -78,6 +78,7 @@ class Backfit:
             self._shrink,
             self._parts[:1],
             self._room,
+            np.ones_like(self._room[:1]),
             self._lanes,
         )
         self._n_sweeps, self._combined = 0, np.ones(len(self._lanes), bool)
@@ -149,8 +150,8 @@ class Backfit:
         """Return weighted sums of products of numbers as they are, their changes and last steps."""
         from mondrian_kernel._kernels.backfit import moments
 
-        out = np.zeros((6, len(self._lanes)))
-        moments(*state, weight, len(weight) == len(state[0]), out, self._lanes)
+        out, room = np.zeros((6, len(self._lanes))), self._blank(6)
+        moments(*state, weight, len(weight) == len(state[0]), room, out, self._lanes)
         return out
 
     def _sweep(self, order: NDArray[np.intp]) -> None:

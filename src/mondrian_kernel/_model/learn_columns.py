@@ -222,7 +222,6 @@ class _Search:
         """
         from mondrian_kernel._kernels.dense import (
             city_block,
-            mixed_powers,
             weighted_differences,
             weighted_powers,
         )
@@ -234,11 +233,13 @@ class _Search:
         T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
         by_column = np.ascontiguousarray(T[0].T)
         E, K, E_out, K_out = self._matrices(out.size, fitted.size)
+        change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
             city_block(t, by_column, power)
             power *= np.float32(-settings.COLUMN_WIDTHS[0])
             np.exp(power, out=power)
-            mixed_powers(power, v, mixed)  # each width is the fourth power of the one before
+            mixed[:] = 1.0
+            weighted_powers(power, mixed, v, change, room)  # widths are powers of the first one
         s, s_out = self.s[fitted], self.s[out][:, None]
         A = K.astype(np.float64)
         A.flat[:: fitted.size + 1] += 1.0 / s
@@ -253,11 +254,12 @@ class _Search:
         down = K_out.T @ slope
         z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
         half, n_groups = 0.5 * out.size, self.n_groups
-        change, pairs = np.zeros(v.size), (K, K_out)
+        pairs = K, K_out
+        change[:] = 0.0
         by_width = (-weights * np.array(settings.COLUMN_WIDTHS)).astype(np.float32)
         for power, left, P in zip((E, E_out), (-z, slope), pairs, strict=True):
             np.dot(left, single.T, out=P)  # becomes the derivatives in the distances of the pairs
-            weighted_powers(power, P, by_width, change)
+            weighted_powers(power, P, by_width, change, room)
         gradient = np.empty_like(theta)
         gradient[2 * n_groups :] = half * weights * change
         by_part = []
