@@ -91,61 +91,6 @@ def take_parts(start, m, parts, room, lanes):
 
 
 @kernel
-def sweep(
-    cells,
-    first,
-    offset,
-    above,
-    start,
-    order,
-    edges,
-    weight,
-    scale,
-    inverse,
-    shrink,
-    sums,
-    parts,
-    room,
-    excess,
-    lanes,
-):
-    """Fit the trees of ``order`` one after the other; it begins and ends with -1.
-
-    ``edges`` are 0 and N, and ``parts`` has one share.
-    """
-    for q in range(order.size - 1):
-        entered = order[q + 1]
-        visit_rows(
-            cells,
-            start,
-            order[q],
-            entered,
-            room,
-            weight,
-            excess,
-            edges[0],
-            edges[1],
-            parts[0],
-            lanes,
-        )
-        if entered >= 0:
-            fit_tree(
-                first,
-                offset,
-                above,
-                start,
-                entered,
-                scale,
-                inverse,
-                shrink,
-                sums,
-                parts,
-                room,
-                lanes,
-            )
-
-
-@kernel
 def count_rows(cells, first, offset, above, start, weight, scale, shrink, parts, room, one, lanes):
     """Set ``shrink`` by the weights of the rows of each cell; ``parts`` has one share.
 

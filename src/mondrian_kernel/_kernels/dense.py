@@ -79,15 +79,19 @@ def solve_upper(L, n, B):
 
 
 @kernel
-def city_block(A, B, out):
-    """Write the L1 distances between rows of A (n, D) and columns of B (D, m) to ``out`` (n, m)."""
+def distances(A, B, squared, out):
+    """Write L1 or ``squared`` distances between rows of A (n, D) and columns of B (D, m) to out."""
     for i in range(A.shape[0]):
         for j in range(B.shape[1]):
-            out[i, j] = abs(A[i, 0] - B[0, j])
-        for d in range(1, A.shape[1]):
+            out[i, j] = 0.0
+        for d in range(A.shape[1]):
             own = A[i, d]
-            for j in range(B.shape[1]):
-                out[i, j] += abs(own - B[d, j])
+            if squared:
+                for j in range(B.shape[1]):
+                    out[i, j] += (own - B[d, j]) * (own - B[d, j])
+            else:
+                for j in range(B.shape[1]):
+                    out[i, j] += abs(own - B[d, j])
 
 
 @kernel(fastmath=True)
@@ -111,18 +115,6 @@ def weighted_powers(E, W, factors, sums, room):
             sums[k] += total
         for j in range(E.shape[1]):
             W[i, j] *= room[1, j]
-
-
-@kernel
-def squared_distances(A, B, out):
-    """Write the squared distances between rows of A (n, D) and columns of B (D, m) to ``out``."""
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            out[i, j] = (A[i, 0] - B[0, j]) * (A[i, 0] - B[0, j])
-        for d in range(1, A.shape[1]):
-            own = A[i, d]
-            for j in range(B.shape[1]):
-                out[i, j] += (own - B[d, j]) * (own - B[d, j])
 
 
 @kernel(fastmath=True)

@@ -155,34 +155,23 @@ class Backfit:
         return out
 
     def _sweep(self, order: NDArray[np.intp]) -> None:
-        from mondrian_kernel._kernels.backfit import fit_tree, sweep, visit_rows
+        """Fit the trees of ``order`` one after the other; it begins and ends with -1."""
+        from mondrian_kernel._kernels.backfit import fit_tree, visit_rows
 
         cells, first, offset, above, start = self._table
-        fixed = self._scale, self._inverse, self._shrink
-        last = self._cells[1], self._parts, self._room
-        if len(self._parts) == 1:
-            sweep(
-                *self._table,
-                order,
-                np.array(self._edges),
-                self._weight,
-                *fixed,
-                *last,
-                self._rows[1],
-                self._lanes,
-            )
-            return
-        shares = list(pairwise(self._edges))
+        trees = first, offset, above, start
+        values = self._scale, self._inverse, self._shrink, self._cells[1], self._parts, self._room
+        rows, shares = (self._room, self._weight, self._rows[1]), list(pairwise(self._edges))
         for left, entered in pairwise(order.tolist()):
 
             def run(begin: int, end: int, left: int = left, entered: int = entered) -> None:
                 for k in range(begin, end):
-                    rows = self._room, self._weight, self._rows[1], *shares[k], self._parts[k]
-                    visit_rows(cells, start, left, entered, *rows, self._lanes)
+                    share = *shares[k], self._parts[k]
+                    visit_rows(cells, start, left, entered, *rows, *share, self._lanes)
 
             in_threads(run, len(shares), self._operator.n_jobs, work=2 * len(self._weight))
             if entered >= 0:
-                fit_tree(first, offset, above, start, entered, *fixed, *last, self._lanes)
+                fit_tree(*trees, entered, *values, self._lanes)
 
 
 def _best_factors(moments: NDArray[np.float64]) -> SingleArray:

@@ -220,11 +220,7 @@ class _Search:
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
         by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
         """
-        from mondrian_kernel._kernels.dense import (
-            city_block,
-            weighted_differences,
-            weighted_powers,
-        )
+        from mondrian_kernel._kernels.dense import distances, weighted_differences, weighted_powers
 
         r, m, weights = self.parts(theta)
         v = weights.astype(np.float32)
@@ -235,7 +231,7 @@ class _Search:
         E, K, E_out, K_out = self._matrices(out.size, fitted.size)
         change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
-            city_block(t, by_column, power)
+            distances(t, by_column, False, power)
             power *= np.float32(-settings.COLUMN_WIDTHS[0])
             np.exp(power, out=power)
             mixed[:] = 1.0

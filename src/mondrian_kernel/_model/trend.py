@@ -163,11 +163,11 @@ def _distances(
     """
     if A.dtype == np.float64:
         return np.asarray(cdist(A, B, kind))
-    from mondrian_kernel._kernels.dense import city_block, squared_distances
+    from mondrian_kernel._kernels.dense import distances
 
     distance = np.empty((A.shape[0], B.shape[0]), np.float32)
     by_column = np.ascontiguousarray(B.T)
-    (city_block if kind == "cityblock" else squared_distances)(A, by_column, distance)
+    distances(A, by_column, kind == "sqeuclidean", distance)
     return distance
 
 
