@@ -8,7 +8,7 @@ each sweep the best combination of what it changed and of the step before is tak
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -161,17 +161,22 @@ class Backfit:
         cells, first, offset, above, start = self._table
         trees = first, offset, above, start
         values = self._scale, self._inverse, self._shrink, self._cells[1], self._parts, self._room
-        rows, shares = (self._room, self._weight, self._rows[1]), list(pairwise(self._edges))
+        rows, lanes = (self._room, self._weight, self._rows[1]), self._lanes
+        shares = [
+            (*edges, part) for edges, part in zip(pairwise(self._edges), self._parts, strict=True)
+        ]
+
+        def visit(left: int, entered: int, begin: int, end: int) -> None:
+            for share in shares[begin:end]:
+                visit_rows(cells, start, left, entered, *rows, *share, lanes)
+
         for left, entered in pairwise(order.tolist()):
-
-            def run(begin: int, end: int, left: int = left, entered: int = entered) -> None:
-                for k in range(begin, end):
-                    share = *shares[k], self._parts[k]
-                    visit_rows(cells, start, left, entered, *rows, *share, self._lanes)
-
-            in_threads(run, len(shares), self._operator.n_jobs, work=2 * len(self._weight))
+            if len(shares) == 1:
+                visit(left, entered, 0, 1)
+            else:
+                in_threads(partial(visit, left, entered), len(shares), self._operator.n_jobs)
             if entered >= 0:
-                fit_tree(*trees, entered, *values, self._lanes)
+                fit_tree(*trees, entered, *values, lanes)
 
 
 def _best_factors(moments: NDArray[np.float64]) -> SingleArray:
