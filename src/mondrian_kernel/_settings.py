@@ -61,6 +61,7 @@ BACKFIT_LANES = 4
 # too small to combine steps in single precision: they are 1e-3 of the errors.
 SHARED_ROWS = 200_000
 STEP_ROUNDING = 1e-6
+MOMENT_ROWS = 256  # rows whose squares are summed in single precision, before double; picked
 PANEL_NUMBERS = 2**24  # numbers held at once for a block of columns, 128 MB
 KERNEL_ROWS = 256  # rows of a kernel matrix changed at once; the matrix may fill the memory
 

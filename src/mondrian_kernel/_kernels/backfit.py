@@ -27,8 +27,7 @@ from mondrian_kernel._kernels.lanes import (
     set_shrink,
     take_step,
 )
-
-BLOCK = 256  # rows that are summed in single precision
+from mondrian_kernel._settings import MOMENT_ROWS
 
 
 @kernel
@@ -118,11 +117,11 @@ def moments(before, after, step, weight, own, sums, out, lanes):
     or of row 0 unless ``own``. ``out`` is in double precision; ``sums`` (6, k), of the type of the
     others, is working memory.
     """
-    for begin in range(0, before.shape[0], BLOCK):
+    for begin in range(0, before.shape[0], MOMENT_ROWS):
         for q in range(6):
             for j in range(len(lanes)):
                 sums[q, j] = 0.0
-        end = begin + BLOCK
+        end = begin + MOMENT_ROWS
         for i in range(begin, end if end < before.shape[0] else before.shape[0]):
             add_moments(sums, before, after, step, i, weight, i if own else 0, lanes)
         for q in range(6):

@@ -235,7 +235,8 @@ class _Search:
             power *= np.float32(-settings.COLUMN_WIDTHS[0])
             np.exp(power, out=power)
             mixed[:] = 1.0
-            weighted_powers(power, mixed, v, change, room)  # widths are powers of the first one
+            # Kernels of the other widths are powers of the first. Sums of ones are not needed.
+            weighted_powers(power, mixed, v, change, room)
         s, s_out = self.s[fitted], self.s[out][:, None]
         A = K.astype(np.float64)
         A.flat[:: fitted.size + 1] += 1.0 / s
