@@ -37,7 +37,7 @@ def label_cells(root, left, right, time, lifetime, column, n_cells, stack):
 
 # The sum may be taken in any order, so that it vectorises (twice as fast); it is 0 in every order
 # for a row inside, and always the same for the same row and box.
-@kernel(fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"}, forceinline=True)
 def box_distance(X, i, lower, upper, node):
     """L1 distance from row ``i`` to the box of ``node``, exactly 0 inside."""
     zero = X.dtype.type(0)  # sums have the type of the rows
@@ -49,7 +49,7 @@ def box_distance(X, i, lower, upper, node):
     return distance
 
 
-@kernel
+@kernel(forceinline=True)
 def _log_stay(X, i, nodes, node, lifetimes, log_stay):
     """Write log-probabilities that row ``i`` stays in its cells to ``log_stay`` (L,); see ``walk``.
 
