@@ -21,8 +21,18 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from mondrian_kernel import MondrianFeatures, TableEncoder, load, save
+from mondrian_kernel import (
+    MondrianFeatures,
+    MondrianKernelClassifier,
+    MondrianKernelRegressor,
+    TableEncoder,
+    load,
+    save,
+)
+from mondrian_kernel._tables.encoding import special_outputs, special_values
+from mondrian_kernel.encoder import relevance_groups
 from mondrian_kernel.persistence import ModelFileError
+from mondrian_kernel.portable import load_portable
 from scikit_learn_checks import assert_all_run_and_pass
 
 COLUMNS = {
@@ -467,6 +477,7 @@ def test_in_a_column_transformer_and_before_features():
     assert clone(TableEncoder([0], max_categories=7)).get_params() == {
         "categorical_features": [0],
         "max_categories": 7,
+        "special_values": False,
     }
 
 
@@ -519,3 +530,122 @@ def test_no_library_of_tables_is_needed():
 def test_empty_text_is_a_category_like_others():
     encoder = TableEncoder().fit(np.array([["b"], [""], ["a"], [None]], object))
     assert encoder.categories_ == [["", "a", "b", None]]
+
+
+# --- special values ------------------------------------------------------------------------------
+
+
+def amounts(n=3000, peaks=(130.0, 520.0), seed=0):
+    """A column of 800 values, and y with a slope, a step, noise, and peaks at single values."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 800, size=n).astype(float)
+    at = rng.permutation(n)
+    for k, peak in enumerate(peaks):
+        x[at[40 * k : 40 * (k + 1)]] = peak
+    y = 0.01 * x + 3.0 * (x > 400) + np.isin(x, peaks) * 4.0 + rng.normal(size=n)
+    return x, y
+
+
+def literal_special_values(x, y, rows=10, near=50, errors=6.0):
+    """The rule, row by row: nearest whole values that hold ``near`` rows on either side."""
+    found = {}
+    for value in np.unique(x):
+        own, below, above = y[x == value], np.sort(x[x < value])[::-1], np.sort(x[x > value])
+        if own.size < rows or min(below.size, above.size) < near:
+            continue
+        left = y[(x < value) & (x >= below[near - 1])]
+        right = y[(x > value) & (x <= above[near - 1])]
+        n = own.size + left.size + right.size
+        variance = sum(part.size * part.var() for part in (left, own, right)) / n
+        steps = [own.mean() - side.mean() for side in (left, right)]
+        bounds = [
+            errors * np.sqrt(variance * (1 / own.size + 1 / side.size)) for side in (left, right)
+        ]
+        if np.prod(steps) > 0 and all(np.abs(steps) > bounds):
+            found[value] = min(steps, key=abs)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_special_values_are_those_of_the_rule(seed):
+    x, y = amounts(seed=seed)
+    found = special_values(x, y[:, None])
+    wanted = literal_special_values(x, y)
+    assert set(wanted) == {130.0, 520.0}
+    assert_array_equal(found[:, 0], sorted(wanted))
+    np.testing.assert_allclose(found[:, 1], [wanted[v] for v in sorted(wanted)], rtol=1e-6)
+
+
+def test_slopes_steps_and_noise_have_no_special_values():
+    """800 values, 200 draws: beyond 6 standard errors on both sides there is none by chance."""
+    for seed in range(200):
+        x, y = amounts(peaks=(), seed=seed)
+        assert special_values(x, y[:, None]) is None
+
+
+def test_few_values_and_gaps():
+    x, y = amounts()
+    assert special_values(np.floor(x / 40), y[:, None]) is None  # 20 values
+    x[::7] = np.nan
+    found = special_values(x, np.stack([y, -y, 0 * y], axis=1))
+    assert found.shape == (2, 3)  # the last target has none
+    assert_array_equal(found[:, 1], -found[:, 2])
+    outputs = special_outputs(np.array([np.nan, 130.0, 131.0, 1e9]), found)
+    assert_array_equal(outputs, [[0, 0], found[0, 1:], [0, 0], [0, 0]])
+
+
+def test_special_values_are_outputs_of_the_encoder(tmp_path):
+    x, y = amounts()
+    table = pd.DataFrame({"a": x, "kind": np.where(x > 300, "u", "v"), "b": -x})
+    table.loc[5, "a"] = np.nan
+    encoder = TableEncoder(special_values=True)
+    rows = encoder.fit_transform(table, y)
+    names = ["a", "a is missing", "a is special", "kind=u", "kind=v", "b", "b is special"]
+    assert encoder.get_feature_names_out().tolist() == names
+    assert encoder.column_of_output_.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert relevance_groups(encoder).tolist() == [0, 0, 3, 1, 1, 2, 4]
+    assert_array_equal(rows, encoder.transform(table))
+    assert_array_equal(rows[:, 2] != 0, np.isin(table["a"], [130.0, 520.0]))
+    encoder.check()
+    save(encoder, tmp_path / "encoder")
+    assert_array_equal(load(tmp_path / "encoder").transform(table), rows)
+    encoder.special_values_[0] = encoder.special_values_[0][::-1]
+    with pytest.raises(ValueError, match="ascending"):
+        encoder.check()
+    assert_array_equal(TableEncoder().fit_transform(table, y), rows[:, [0, 1, 3, 4, 5]])
+
+
+@pytest.mark.parametrize("kind", ["regression", "classes"])
+def test_models_learn_peaks_at_single_values(kind, tmp_path):
+    """In the rows of the peaks the model errs about as little as in all others."""
+    x, y = amounts(4000)
+    X = np.column_stack([x, np.random.default_rng(1).normal(size=x.size)])
+    train, test = slice(3000), slice(3000, None)
+    peaks = np.isin(x[test], [130.0, 520.0])
+    if kind == "regression":
+        model = MondrianKernelRegressor(random_state=0).fit(X[train], y[train])
+        found = model.predict(X[test])
+        # The noise is 1; the mean of 40 draws of a squared normal is below 1.8 but for 1 in 1000.
+        assert np.mean((found - y[test])[peaks] ** 2) < 1.8
+    else:
+        labels = np.where(np.isin(x, [130.0, 520.0]), "yes", "no")
+        model = MondrianKernelClassifier(random_state=0).fit(X[train], labels[train])
+        found = model.predict_proba(X[test])
+        assert found[peaks, 1].min() > 0.8 > 0.2 > found[~peaks, 1].max()
+    assert model.encoder_.get_feature_names_out().tolist() == ["x0", "x0 is special", "x1"]
+    assert model.relevance_.shape == model.feature_importances_.shape == (2,)
+    save(model, tmp_path / "model")
+    predict = "predict" if kind == "regression" else "predict_proba"
+    assert_array_equal(getattr(load(tmp_path / "model"), predict)(X[test]), found)
+    portable = getattr(load_portable(tmp_path / "model"), predict)(X[test][:200])
+    np.testing.assert_allclose(portable, found[:200], atol=1e-3)
+    before = getattr(model, predict)(X[:5])
+    model.partial_fit(X[test], y[test] if kind == "regression" else labels[test])
+    assert before.shape == getattr(model, predict)(X[:5]).shape
+
+
+def test_one_width_and_streams_have_no_special_values():
+    x, y = amounts()
+    rows = x[:, None]
+    assert MondrianKernelRegressor(lifetime=1.0, alpha=1.0).fit(rows, y).encoder_ is None
+    assert MondrianKernelRegressor().partial_fit(rows, y).encoder_ is None

@@ -14,10 +14,16 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._tables.columns import Column, read_columns
-from mondrian_kernel._tables.encoding import ColumnCode, encode_column, lower_median
+from mondrian_kernel._tables.encoding import (
+    ColumnCode,
+    encode_column,
+    special_outputs,
+    special_values,
+    target_columns,
+)
 from mondrian_kernel._trees.checks import all_or_nothing
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.on_disk import TableParts, blank_rows, column_groups
+from mondrian_kernel.on_disk import TableParts, blank_rows, column_groups, row_blocks
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -43,6 +49,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         are no categories unless they are listed.
     max_categories : int, default=50
         Largest number of categories that get a column each. Columns with more categories need y.
+    special_values : bool, default=False
+        Whether to look for special values of numbers, for which ``fit`` needs y. A further column
+        holds how far the mean of y at such a value lies from that at the values on both sides of
+        it, and 0 at all other values. See ``special_values_``.
 
     Attributes
     ----------
@@ -59,6 +69,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Median of the numbers, the lower one of two; 0 for categories.
     has_gaps_ : ndarray of shape (n_features_in_,), bool
         Whether a further output marks missing numbers.
+    special_values_ : list
+        For each input column its special values, and beside each the outputs that it has; None
+        where there are none. A value is special if at least 10 rows have it, and if the mean of y
+        there differs from the means of the 50 nearest rows on either side, in the same direction
+        and by more than 6 standard errors.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -79,6 +94,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "special_values": ["boolean"],
     }
 
     def __init__(
@@ -86,9 +102,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         categorical_features: Any = "from_dtype",
         *,
         max_categories: int = settings.MAX_CATEGORIES,
+        special_values: bool = False,
     ) -> None:
         self.categorical_features = categorical_features
         self.max_categories = max_categories
+        self.special_values = special_values
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike | None = None) -> TableEncoder:
@@ -180,15 +198,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         names : ndarray of shape (n_outputs,)
-            A number has the name of its column; others are "column=category", "column is missing"
-            and, where y has several outputs, "column:output".
+            A number has the name of its column; others are "column=category", "column is missing",
+            "column is special" and, where y has several outputs, "column:output".
         """
         check_is_fitted(self)
         out: list[str] = []
         for j, name in enumerate(_check_feature_names_in(self, input_features)):
             words, own = self.categories_[j], self.column_of_output_ == j
             if words is None:
-                out += [name, f"{name} is missing"][: own.sum()]
+                out += [name, f"{name} is missing"][: 1 + self.has_gaps_[j]]
+                out += [f"{name} is special"] * (own.sum() - 1 - self.has_gaps_[j])
             elif self.is_number_[own].all():
                 n_outputs = int(own.sum())
                 out += [name] if n_outputs == 1 else [f"{name}:{t}" for t in range(n_outputs)]
@@ -202,10 +221,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         shapes = np.shape(self.medians_), np.shape(self.has_gaps_)
         if shapes != ((n,), (n,)) or not np.isfinite(self.medians_).all():
             raise ValueError(f"There is no median of each of the {n} columns.")
-        for words, table, gaps in zip(self.categories_, self.tables_, self.has_gaps_, strict=True):
+        parts = self.categories_, self.tables_, self.has_gaps_, self.special_values_
+        for words, table, gaps, special in zip(*parts, strict=True):
             if words is None and table is None:
                 widths.append(1 + bool(gaps))
+                if special is not None:
+                    self._check_special(special)
+                    widths[-1] += special.shape[1] - 1
                 continue
+            if special is not None:
+                raise ValueError("A column of categories has special values.")
             if not all(type(word) in (str, bool, int, float, type(None)) for word in words):
                 raise ValueError("A category is neither text nor a number.")
             if table.ndim != 2 or len(table) != len(words) + 1 or not np.isfinite(table).all():
@@ -216,6 +241,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.is_number_.dtype != bool or self.is_number_.shape != (sum(widths),):
             raise ValueError("The outputs are not said to be numbers or not.")
 
+    def _check_special(self, special: FloatArray) -> None:
+        good = special.ndim == 2 and special.shape[1] > 1 and len(special) > 0
+        if not (good and np.isfinite(special).all() and (np.diff(special[:, 0]) > 0).all()):
+            raise ValueError("Special values are no ascending numbers with outputs.")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
@@ -225,6 +255,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 def is_plain(encoder: TableEncoder) -> bool:
     """Whether the outputs are the input columns: numbers that had no gaps."""
     return encoder.is_number_.size == encoder.n_features_in_ and not any(encoder.categories_)
+
+
+def relevance_groups(encoder: TableEncoder) -> NDArray[np.intp]:
+    """Return the group of each output: outputs of one column share a relevance.
+
+    Only the outputs of special values have one of their own.
+    """
+    group: NDArray[np.intp] = encoder.column_of_output_.copy()
+    for j, special in enumerate(encoder.special_values_):
+        if special is not None:
+            at = np.flatnonzero(group == j)[1 - special.shape[1] :]
+            group[at] = group.max() + 1 + np.arange(at.size)
+    return group
 
 
 def learn_table(
@@ -251,14 +294,47 @@ def learn_table(
         one.settle(column, encoder.max_categories, y, n_rows)
     _keep(encoder, learnt)
     rows = _encoded(encoder, X, n_rows, encoder)
+    return _finished(encoder, learnt, rows, y)
+
+
+def learn_numbers(encoder: TableEncoder, rows: FloatArray, y: ArrayLike | None) -> FloatArray:
+    """Fit an encoder to rows of numbers without gaps, and encode them."""
+    encoder.n_features_in_ = rows.shape[1]
+    learnt = [ColumnCode() for _ in range(rows.shape[1])]
+    _keep(encoder, learnt)
+    return _finished(encoder, learnt, rows, y)
+
+
+def _finished(
+    encoder: TableEncoder, learnt: list[ColumnCode], rows: FloatArray, y: ArrayLike | None
+) -> FloatArray:
+    """Put into encoded rows what depends on all of them, and keep it in the encoder."""
     first = np.unique(encoder.column_of_output_, return_index=True)[1]
     at = dict(zip(first.tolist(), learnt, strict=True))
+    Y, further = None, []
+    if encoder.special_values and y is not None:
+        Y = target_columns(y, rows.shape[0], settings.SPECIAL_CLASSES)
     for j, values in column_groups(rows):
-        changed = at[j].finish(values) if j in at else None
+        if j not in at:
+            continue
+        code = at[j]
+        if Y is not None and code.categories is None:
+            code.special = special_values(values, Y)
+            if code.special is not None:
+                place = j + 1 + code.has_gaps
+                further += [(place, each) for each in special_outputs(values, code.special).T]
+        changed = code.finish(values)
         if changed is not None:
             rows[:, j : j + changed.shape[1]] = changed
     _keep(encoder, learnt)
-    return rows
+    if not further:
+        return rows
+    places, outputs = zip(*further, strict=True)
+    wide = blank_rows(rows.shape[0], rows.shape[1] + len(places))
+    for block in row_blocks(rows.shape[0]):
+        own = np.stack([output[block] for output in outputs], axis=1)
+        wide[block] = np.insert(rows[block], places, own, axis=1)
+    return wide
 
 
 def _parts(checker: Any, X: Any, *, reset: bool) -> Iterator[list[Column]]:
@@ -270,18 +346,12 @@ def _parts(checker: Any, X: Any, *, reset: bool) -> Iterator[list[Column]]:
         begin += len(columns[0].data)
 
 
-def learn_numbers(encoder: TableEncoder, rows: FloatArray) -> None:
-    """Fit an encoder to rows of numbers without gaps, which need no encoding."""
-    encoder.n_features_in_ = rows.shape[1]
-    medians = [lower_median(column) for _, column in column_groups(rows)]
-    _keep(encoder, [ColumnCode(median=median) for median in medians])
-
-
 def _keep(encoder: TableEncoder, learnt: list[ColumnCode]) -> None:
     encoder.categories_ = [one.categories for one in learnt]
     encoder.tables_ = [one.table for one in learnt]
     encoder.medians_ = np.array([one.median for one in learnt])
     encoder.has_gaps_ = np.array([one.has_gaps for one in learnt])
+    encoder.special_values_ = [one.special for one in learnt]
     encoder.is_number_ = np.concatenate([one.is_number for one in learnt])
     widths = [one.is_number.size for one in learnt]
     encoder.column_of_output_ = np.repeat(np.arange(len(learnt)), widths)
@@ -310,7 +380,8 @@ def _encoded(encoder: TableEncoder, X: Any, n_rows: int, checker: Any) -> FloatA
 
 def encode_columns(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
     """Encode columns of the table that an encoder was fitted on."""
-    codes = encoder.categories_, encoder.tables_, encoder.medians_, encoder.has_gaps_
+    numbers = encoder.medians_, encoder.has_gaps_, encoder.special_values_
+    codes = encoder.categories_, encoder.tables_, *numbers
     return np.concatenate(list(map(encode_column, columns, *codes)), axis=1)
 
 

@@ -63,6 +63,11 @@ class PortableModel:
                 filled = [encoder["medians_"][j] if v is None else v for v in column]
                 both = [filled, [v is None for v in column]][: 1 + encoder["has_gaps_"][j]]
                 parts.append(np.array(both, np.float64).T)
+                special = encoder["special_values_"][j]
+                if special is not None:
+                    at = np.minimum(np.searchsorted(special[:, 0], both[0]), len(special) - 1)
+                    is_it = [v == own for v, own in zip(column, special[at, 0], strict=True)]
+                    parts.append(np.where(np.array(is_it)[:, None], special[at, 1:], 0.0))
             else:
                 place = {word: k for k, word in enumerate(words)}
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])

@@ -39,10 +39,7 @@ from mondrian_kernel._trees.checks import (
 )
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.encoder import (
-    TableEncoder,
-    learn_numbers,
-)
+from mondrian_kernel.encoder import TableEncoder, learn_numbers, relevance_groups
 from mondrian_kernel.features import MondrianFeatures
 
 
@@ -196,7 +193,7 @@ class MondrianEstimator(TableInput):
             return Metric(Columns.scaled(scale), np.ones(1), np.ones(1))
         if encoder is None:
             return learn_columns(rows, Y, weight, seed, scale=scale, tell=tell)
-        groups = {"group": encoder.column_of_output_, "ranked": encoder.is_number_}
+        groups = {"group": relevance_groups(encoder), "ranked": encoder.is_number_}
         return learn_columns(rows, Y, weight, seed, scale=scale, tell=tell, **groups)
 
     def _learner(self, n_outputs: int, alpha: float) -> Filter | Means:
@@ -291,7 +288,7 @@ class MondrianEstimator(TableInput):
         assert self._encoder is not None
         self._stream, self._model = self._stream.with_columns(n_more), None
         self.n_features_in_ += n_more
-        learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)))
+        learn_numbers(self._encoder, np.zeros((1, self.n_features_in_)), None)
 
     def _present(self, stream: Stream | ExactStream) -> FittedModel:
         """Return the record of a stream, with what a fit before it has fixed."""

@@ -50,15 +50,16 @@ class TableInput(BaseEstimator):
     ) -> tuple[FloatArray, NDArray[Any]]:
         """Validate the first rows and their targets, and learn how a table is encoded."""
         refuse_missing_targets(y)
-        encoder = TableEncoder(self.categorical_features)
+        labels = _label_numbers(y) if y is not None and is_classifier(self) else y
+        learnt = is_learnt(self.relevance, self.lifetime, self.scale)
+        encoder = TableEncoder(self.categorical_features, special_values=learnt and not listed)
         X = as_parts(X)
         if needs_encoding(X, self.categorical_features):
-            classes = y is not None and is_classifier(self)
-            rows = learn_table(encoder, X, np.asarray(y).astype(str) if classes else y, listed)
+            rows = learn_table(encoder, X, labels, listed)
             rows, targets = self._valid(rows, y, least=least, encoded=True, **options)
         else:
             rows, targets = self._valid(X, y, least=least, **options)
-            learn_numbers(encoder, rows)
+            rows = learn_numbers(encoder, rows, labels)
         for name in ("_model", "feature_names_in_"):  # those of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
@@ -168,3 +169,13 @@ class TableInput(BaseEstimator):
     @property
     def _stream_alpha(self) -> float:
         return settings.STREAM_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
+
+
+def _label_numbers(y: ArrayLike) -> NDArray[Any]:
+    """Return class labels for an encoder: of two classes the numbers 0 and 1, else text."""
+    labels: NDArray[Any] = np.asarray(y)
+    if labels.ndim == 1 and labels.dtype.kind in "biu":
+        low, high = labels.min(), labels.max()
+        if np.isin(labels, [low, high]).all():
+            return np.asarray(labels == high, np.int8)
+    return labels.astype(str)

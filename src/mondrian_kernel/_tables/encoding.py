@@ -32,12 +32,16 @@ class ColumnCode:
         What a gap becomes.
     has_gaps : bool
         Whether a further output marks gaps.
+    special : ndarray of shape (V, 1 + S) or None
+        Special values of a column of numbers, and the S further outputs of each; see
+        :func:`special_values`.
     """
 
     categories: list[Any] | None = None
     table: FloatArray | None = None
     median: float = 0.0
     has_gaps: bool = False
+    special: FloatArray | None = None
     _is_known = False
     _Y: FloatArray | None = None
 
@@ -72,14 +76,15 @@ class ColumnCode:
                 "them by its means, raise max_categories, or drop the column."
             )
         else:  # means of y are to come; until then a row has the number of its category
-            self._Y = _targets(y, n_rows)
+            self._Y = target_columns(y, n_rows)
             self.table = np.repeat(np.arange(n + 1.0)[:, None], self._Y.shape[1], axis=1)
 
     @property
     def is_number(self) -> NDArray[np.bool_]:
         """Whether each of the outputs is a number."""
         if self.table is None:
-            return np.array([True, False])[: 1 + self.has_gaps]
+            n_special = 0 if self.special is None else self.special.shape[1] - 1
+            return np.array([True] + [False] * self.has_gaps + [True] * n_special)
         return np.full(self.table.shape[1], self._Y is not None)
 
     def finish(self, values: FloatArray) -> FloatArray | None:
@@ -96,7 +101,12 @@ class ColumnCode:
 
 
 def encode_column(
-    column: Column, words: list[Any] | None, table: Any, median: float, has_gaps: bool
+    column: Column,
+    words: list[Any] | None,
+    table: Any,
+    median: float,
+    has_gaps: bool,
+    special: FloatArray | None,
 ) -> FloatArray:
     """Return the outputs of rows of a column, (n, outputs), by the parts of its code."""
     if words is not None:
@@ -104,7 +114,68 @@ def encode_column(
         return outputs
     numbers = column.numbers("held numbers when it was fitted: turn it into numbers")
     missing = np.isnan(numbers)
-    return np.stack([np.where(missing, median, numbers), missing][: 1 + has_gaps], axis=1)
+    out = np.stack([np.where(missing, median, numbers), missing][: 1 + has_gaps], axis=1)
+    return out if special is None else np.hstack([out, special_outputs(numbers, special)])
+
+
+def special_values(numbers: FloatArray, Y: FloatArray) -> FloatArray | None:
+    """Return values of a column at which y is unlike y at the values on both sides of it.
+
+    A tax form has amounts that many people share for one reason. There y has a peak or a dip, which
+    a monotone function of the column cannot show. A value is special if the mean of y at it lies
+    above, or below, the means at the nearest rows on either side, by several standard errors.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (N,)
+        A column, NaN where it is missing.
+    Y : ndarray of shape (N, K)
+        Targets.
+
+    Returns
+    -------
+    special : ndarray of shape (V, 1 + S) or None
+        The special values in ascending order; and, for each of the S targets that have any, how
+        far its mean lies from that on the nearer side, 0 at values that are not special to it.
+    """
+    known = ~np.isnan(numbers)
+    values, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
+    before, near = np.append(0, np.cumsum(count)), settings.SPECIAL_NEIGHBOURS
+    own = np.flatnonzero(
+        (count >= settings.SPECIAL_ROWS) & (before[:-1] >= near) & (before[1:] <= before[-1] - near)
+    )
+    if values.size <= settings.SPECIAL_LEAST_VALUES or own.size == 0 or Y.shape[1] == 0:
+        return None
+    edges = [
+        np.searchsorted(before, before[own] - near, side="right") - 1,
+        own,
+        own + 1,
+        np.searchsorted(before, before[own + 1] + near),
+    ]
+    n = np.diff(before[edges], axis=0)  # rows on the left, at the value, and on the right
+    outputs = []
+    for y in Y[known].T:
+        y = y - y.mean()
+        sums, squares = (np.append(0.0, np.cumsum(np.bincount(place, y**p)))[edges] for p in (1, 2))
+        mean = np.diff(sums, axis=0) / n
+        variance = (np.diff(squares, axis=0) - n * mean**2).sum(axis=0) / n.sum(axis=0)
+        step = mean[1] - mean[[0, 2]]
+        error = variance * (1.0 / n[1] + 1.0 / n[[0, 2]])
+        is_special = (step[0] * step[1] > 0.0) & (step**2 > settings.SPECIAL_ERRORS**2 * error).all(
+            axis=0
+        )
+        nearer = np.where(np.abs(step[0]) < np.abs(step[1]), *step)
+        outputs.append(np.where(is_special, nearer, 0.0))
+    found = np.stack([values[own], *(output for output in outputs if output.any())], axis=1)
+    found = found[found[:, 1:].any(axis=1)]
+    found[:, 1:] = found[:, 1:].astype(np.float32)  # the order of the rows does not show
+    return found if len(found) else None
+
+
+def special_outputs(numbers: FloatArray, special: FloatArray) -> FloatArray:
+    """Return the further outputs of numbers, (n, S): 0 where they have no special value."""
+    at = np.minimum(np.searchsorted(special[:, 0], numbers), len(special) - 1)
+    return np.where((special[at, 0] == numbers)[:, None], special[at, 1:], 0.0)
 
 
 def lower_median(numbers: FloatArray) -> float:
@@ -143,13 +214,18 @@ def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[Float
     return rows, means(slice(None), np.arange(n + 1))
 
 
-def _targets(y: ArrayLike, n_rows: int) -> FloatArray:
-    """Return targets as columns of numbers, classes as zeros and ones; of two classes one."""
+def target_columns(y: ArrayLike, n_rows: int, most: float = np.inf) -> FloatArray:
+    """Return targets as columns of numbers, classes as zeros and ones; of two classes one.
+
+    If there are more than ``most`` classes there are no columns.
+    """
     refuse_missing_targets(y)
     values = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(range(n_rows), values)
     if values.ndim == 1 and values.dtype.kind not in "fiu":
         classes, labels = np.unique(values.astype(str), return_inverse=True)
+        if classes.size > most:
+            return np.empty((n_rows, 0))
         return np.eye(classes.size)[labels][:, classes.size == 2 :]
     Y: FloatArray = values.astype(np.float64).reshape(len(values), -1)
     return Y
