@@ -26,8 +26,12 @@ def literal_objective(found, theta, fitted, out):
     """The formula of the docstring, in double precision and with scikit-learn's kernel."""
     G = found.n_groups
     r, m = np.exp(theta[:G])[found.group], 1 / (1 + np.exp(-theta[G : 2 * G]))[found.group]
-    v = np.exp(theta[2 * G :])
-    T = r * ((1 - m) * found.values.astype(float) + m * found.ranks.astype(float))
+    L, n = len(module.settings.COLUMN_WIDTHS), module.settings.COLUMN_BINS
+    v, u = np.exp(theta[2 * G : 2 * G + L]), theta[2 * G + L :].reshape(-1, n)
+    F = np.zeros(found.ranks.shape)
+    for b in range(n):  # the length of [0, rank] within each bin, stretched
+        F += np.exp(u[:, b]) * np.clip(found.ranks.astype(float) - b / n, 0.0, 1.0 / n)
+    T = r * ((1 - m) * found.values.astype(float) + m * np.sqrt(12) * F)
     kernel = lambda A: sum(  # noqa: E731
         w * laplacian_kernel(A, T[fitted], gamma=c)
         for w, c in zip(v, module.settings.COLUMN_WIDTHS, strict=True)
@@ -40,6 +44,7 @@ def literal_objective(found, theta, fitted, out):
     log_r, logit = theta[:G] - theta[:G].mean(), theta[G : 2 * G]
     prior = np.sum(log_r**2) / module.settings.COLUMN_PRIOR**2
     prior += np.sum(logit**2) / module.settings.COLUMN_RANK_PRIOR**2
+    prior += np.sum(u**2) / module.settings.COLUMN_BIN_PRIOR**2
     return 0.5 * out.size * np.log(error + module.settings.LEAST_ERROR) + 0.5 * prior
 
 
@@ -49,7 +54,7 @@ def test_objective_and_gradient(group, weighted):
     """The value is the literal one up to single precision, the slope that of its differences."""
     weight = np.random.default_rng(1).integers(1, 4, size=300) * 1.0 if weighted else None
     found = search(weight, group, np.hstack([Y, Y**2]))
-    n = 2 * found.n_groups + len(module.settings.COLUMN_WIDTHS)
+    n = found.kinds[-1] + 4 * module.settings.COLUMN_BINS
     theta = 0.3 * np.random.default_rng(2).normal(size=n)
     fitted, out = np.arange(150), np.arange(150, 300)
     value, gradient = found.slope(theta, fitted, out)
@@ -84,6 +89,17 @@ def test_heavy_tails_are_taken_by_rank():
     half = np.median(rows[:, 0])
     below = found.columns(np.array([[rows.min(), half], [half, half]]))[:, 0]
     assert np.diff(below)[0] > 0.2 * np.ptp(T[:, 0])
+
+
+def test_a_column_is_stretched_where_y_jumps():
+    """y jumps where a fifth of the rows lie below: the columns take these rows far apart."""
+    rng = np.random.default_rng(4)
+    rows = rng.uniform(size=(1500, 2))
+    y = np.where(rows[:, :1] > 0.2, 1.0, -1.0) + 0.3 * rows[:, 1:]
+    columns = learn_columns(rows, y, None, 0, scale=rows.std(axis=0)).columns
+    at = np.array([[0.05, 0.5], [0.15, 0.5], [0.25, 0.5], [0.85, 0.5], [0.95, 0.5]])
+    below, across, _, above = np.diff(columns(at)[:, 0])
+    assert across > 3 * max(below, above)
 
 
 def test_functions_are_monotone_and_ends_go_on():

@@ -118,15 +118,21 @@ def weighted_powers(E, W, factors, sums, room):
 
 
 @kernel(fastmath=True)
-def weighted_differences(A, B, P, out):
-    """Add Σ_ij P_ij |A_di - B_dj| to ``out`` (D,) for A (D, n), B (D, m), P (n, m), float32."""
+def pull_apart(A, B, P, of_A, of_B):
+    """Add the slopes of Σ_ij P_ij |A_di - B_dj| in A (D, n) to ``of_A``, those in B to ``of_B``.
+
+    B is (D, m) and P is (n, m); all are float32. ``of_A`` and ``of_B`` may be the same array.
+    """
+    one, none = np.float32(1.0), np.float32(0.0)
     for i in range(A.shape[1]):
         for d in range(A.shape[0]):
-            own = A[d, i]
-            total = np.float32(0.0)
+            own, total = A[d, i], none
             for j in range(B.shape[1]):
-                total += P[i, j] * abs(own - B[d, j])
-            out[d] += total
+                sign = (one if own > B[d, j] else none) - (one if own < B[d, j] else none)
+                slope = P[i, j] * sign
+                total += slope
+                of_B[d, j] -= slope
+            of_A[d, i] += total
 
 
 @kernel

@@ -4,10 +4,14 @@ A Laplace kernel adds up the columns, :math:`\exp(-\lambda \sum_d |t_d(x_d) - t_
 equal scaling, irrelevant columns separate rows as much as useful ones, and a column with a few huge
 values spends its cuts on them. So each column is replaced by
 
-.. math:: t_d(x) = r_d \, [(1 - m_d) \, x / s_d + m_d \sqrt{12} \, F_d(x)]
+.. math::
+    t_d(x) = r_d \Big[(1 - m_d) \, \frac{x}{s_d}
+    + m_d \sqrt{12} \int_0^{F_d(x)} e^{u_d(q)} \, dq\Big]
 
-with :math:`s_d` its standard deviation, :math:`F_d` its distribution function (the share of rows
-below x), a relevance :math:`r_d` and a share :math:`m_d` of ranks, which are learnt.
+with :math:`s_d` its standard deviation and :math:`F_d` its distribution function, the share of rows
+below x. A relevance :math:`r_d`, a share :math:`m_d` of ranks and a function :math:`u_d`, constant
+on each sixteenth of the ranks, are learnt. Where y jumps, :math:`u_d` is large: a small step of x
+takes rows far apart.
 """
 
 from __future__ import annotations
@@ -38,7 +42,8 @@ class Columns:
     bend : ndarray of shape (D,)
         Factor of the rank of a value; 0 where a column is only scaled.
     knots, ranks : ndarrays of shape (Q, D)
-        Values of each column, not decreasing, and the share of rows below them.
+        Values of each column, not decreasing, and F at them: the share of rows below, stretched by
+        exp(u) and divided by its largest value.
     centre : ndarray of shape (D,) or None
         With a centre, t(x) is rounded to single precision, and trees take half of the memory. None
         stands for 0, and t(x) is not rounded.

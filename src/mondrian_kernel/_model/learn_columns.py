@@ -1,9 +1,10 @@
-"""Learn relevances, shares of ranks and widths, by the error of rows held out."""
+"""Learn relevances, functions of the columns and widths, by the error of rows held out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ def learn_columns(
         \min \; \frac n2 \ln \sum_{i \in V} s_i (y_i - f_F(x_i))^2
         + \frac{1}{2 \tau^2} \sum_d \Big(\ln r_d - \overline{\ln r}\Big)^2
         + \frac{1}{2 \tau_m^2} \sum_d \operatorname{logit}(m_d)^2
+        + \frac{1}{2 \tau_u^2} \sum_{d, b} u_{db}^2
 
     with :math:`f_F` kernel ridge regression on other rows F, with the kernel
     :math:`\sum_l v_l \exp(-\lambda_l \lVert t - t' \rVert_1)`. Every step of the descent (Adam)
@@ -93,14 +95,19 @@ def learn_columns(
     whole = Columns(scale, plain.relevance, np.where(ranked, SQRT_12, 0.0), knots, ranks)
     search = _Search(rows, whole, Y, weight, group, seed, step_rows, steps)
     theta = search.descend(search.start(), tell)
-    r, m, v = search.parts(theta)
+    r, m, v, u = search.parts(theta)
     relevance = np.exp(r - r.max())[group]
     relevance = np.maximum(relevance / relevance.mean(), settings.COLUMN_LEAST_RELEVANCE)
     relevance = significant(relevance)
     lifetime = float(significant(np.exp(r.max()) * np.exp(r - r.max())[group].mean())[()])
     share = np.where(ranked, significant(m[group]), 0.0)
+    stretched, whole_range = stretch(ranks, u), stretch(np.ones((1, n_columns)), u)[0]
     columns = Columns(
-        scale / (relevance * (1.0 - share)), relevance, SQRT_12 * relevance * share, knots, ranks
+        scale / (relevance * (1.0 - share)),
+        relevance,
+        SQRT_12 * relevance * share * whole_range,
+        knots,
+        np.minimum(stretched / whole_range, 1.0),
     )
     return Metric(columns, lifetime * widths, v / v.sum())
 
@@ -110,8 +117,24 @@ def _mean_distance(rows: FloatArray, scale: FloatArray | float = 1.0) -> float:
     return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
 
 
+def stretch(ranks: FloatArray, u: FloatArray) -> FloatArray:
+    """Return ranks (n, D) in [0, 1] stretched by exp(u) in each of their bins, u (D, B)."""
+    parts = np.exp(u)[..., None] * in_bins(ranks, u.shape[1])
+    out: FloatArray = parts.sum(axis=1).T
+    return out
+
+
+def in_bins(ranks: NDArray[Any], n_bins: int) -> NDArray[Any]:
+    """Return how much of ranks (n, D) lies in each of equal bins of [0, 1], (D, B, n)."""
+    edges = (np.arange(n_bins) / n_bins).astype(ranks.dtype)
+    out: NDArray[Any] = np.clip(
+        ranks.T[:, None] - edges[:, None], 0, ranks.dtype.type(1.0 / n_bins)
+    )
+    return out
+
+
 class _Search:
-    """Descent on the error of rows held out, over log-relevances, rank shares and widths."""
+    """Descent on the error of rows held out, over relevances, functions of columns and widths."""
 
     def __init__(
         self,
@@ -126,6 +149,8 @@ class _Search:
     ) -> None:
         n_rows, n_columns = rows.shape
         self.group, self.n_groups = group, int(group.max()) + 1
+        # Where the parts of the parameters end: relevances, rank shares, widths; the rest are bins.
+        self.kinds = np.cumsum([self.n_groups, self.n_groups, len(settings.COLUMN_WIDTHS)])
         self.rng = np.random.default_rng(seed)
         many = max(1.0, n_rows / settings.COLUMN_MANY_ROWS)  # the work may grow as the rows do
         self.steps = int(min(steps * np.sqrt(many), settings.COLUMN_STEPS[1]))
@@ -139,7 +164,7 @@ class _Search:
         rows = rows[some]
         # Only differences matter; a large mean would cost the few digits of single precision.
         self.values = ((rows - rows.mean(axis=0)) / whole.scale).astype(np.float32)
-        self.ranks = whole.ranked(rows).astype(np.float32)
+        self.ranks = (whole.ranked(rows) / SQRT_12).astype(np.float32)
         self.Y = Y[some]
         self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
         self._room = np.empty(0, np.float32)
@@ -154,17 +179,18 @@ class _Search:
             yield order[at + self.n_out : at + size], order[at : at + self.n_out]
             at += size
 
-    def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return log-relevances and rank shares of the groups, and weights of the widths."""
-        G = self.n_groups
-        return theta[:G], 1.0 / (1.0 + np.exp(-theta[G : 2 * G])), np.exp(theta[2 * G :])
+    def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return log-relevances and rank shares of the groups, weights of the widths, and u."""
+        r, logit, v, u = np.split(theta, self.kinds)
+        bins = u.reshape(self.group.size, settings.COLUMN_BINS)
+        return r, 1.0 / (1.0 + np.exp(-logit)), np.exp(v), bins
 
     def start(self) -> FloatArray:
         """Return the best of a few points at which all columns count alike."""
         n = min(settings.COLUMN_START_ROWS, self.Y.shape[0] // 2)
         some = self.rng.permutation(self.Y.shape[0])
         parts = some[:n], some[n : 2 * n]
-        T = 0.5 * (self.values[parts[0]] + self.ranks[parts[0]])
+        T = 0.5 * (self.values[parts[0]] + SQRT_12 * self.ranks[parts[0]])
         spread = max(_mean_distance(T.astype(np.float64)), float(np.finfo(np.float32).tiny))
         n_widths = len(settings.COLUMN_WIDTHS)
         points = [
@@ -173,6 +199,7 @@ class _Search:
                     np.full(self.n_groups, np.log(c / spread)),
                     np.zeros(self.n_groups),
                     np.full(n_widths, -np.log(alpha * n_widths)),
+                    np.zeros(self.group.size * settings.COLUMN_BINS),
                 ]
             )
             for c in settings.COLUMN_START_LIFETIMES
@@ -184,11 +211,12 @@ class _Search:
     def descend(self, theta: FloatArray, tell: Tell = no_one) -> FloatArray:
         """Take steps (Adam) with a falling rate; return the mean of the last third.
 
-        All relevances share one unit of the steps, and so do all rank shares and all widths: with
-        a unit of its own a column whose slope is only noise would move as far as any other.
+        All relevances share one unit of the steps, and so do all rank shares, all widths and all
+        bins: with a unit of its own a column whose slope is only noise would move as far as any
+        other.
         """
         mean, square, last, steps = np.zeros_like(theta), np.zeros_like(theta), [theta], self.steps
-        kinds = np.split(np.arange(theta.size), [self.n_groups, 2 * self.n_groups])
+        kinds = np.split(np.arange(theta.size), self.kinds)
         for step, (fitted, out) in zip(range(steps), self.draws(), strict=False):
             _, gradient = self.slope(theta, fitted, out)
             mean = 0.9 * mean + 0.1 * gradient
@@ -220,18 +248,23 @@ class _Search:
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
         by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
         """
-        from mondrian_kernel._kernels.dense import distances, weighted_differences, weighted_powers
+        from mondrian_kernel._kernels.dense import distances, pull_apart, weighted_powers
 
-        r, m, weights = self.parts(theta)
+        r, m, weights, u = self.parts(theta)
         v = weights.astype(np.float32)
         value = (np.exp(r) * (1.0 - m))[self.group].astype(np.float32)
-        rank = (np.exp(r) * m)[self.group].astype(np.float32)
-        T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
-        by_column = np.ascontiguousarray(T[0].T)
+        rank = (SQRT_12 * np.exp(r) * m)[self.group].astype(np.float32)
+        both, stretches = (fitted, out), np.exp(u).astype(np.float32)
+        bins = [in_bins(self.ranks[some], u.shape[1]) for some in both]
+        by_column = [  # t(x), (D, n)
+            value[:, None] * self.values[some].T + rank[:, None] * (stretches[:, None] @ own)[:, 0]
+            for some, own in zip(both, bins, strict=True)
+        ]
+        T = [np.ascontiguousarray(own.T) for own in by_column]
         E, K, E_out, K_out = self._matrices(out.size, fitted.size)
         change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
-            distances(t, by_column, False, power)
+            distances(t, by_column[0], False, power)
             power *= np.float32(-settings.COLUMN_WIDTHS[0])
             np.exp(power, out=power)
             mixed[:] = 1.0
@@ -257,23 +290,29 @@ class _Search:
         for power, left, P in zip((E, E_out), (-z, slope), pairs, strict=True):
             np.dot(left, single.T, out=P)  # becomes the derivatives in the distances of the pairs
             weighted_powers(power, P, by_width, change, room)
-        gradient = np.empty_like(theta)
-        gradient[2 * n_groups :] = half * weights * change
-        by_part = []
-        for table in (self.values, self.ranks):
-            total = np.zeros(table.shape[1])
-            own = np.ascontiguousarray(table[fitted].T)
-            for some, P in zip((fitted, out), pairs, strict=True):
-                weighted_differences(np.ascontiguousarray(table[some].T), own, P, total)
-            by_part.append(half * np.bincount(self.group, total, n_groups))
-        of_value, of_rank = by_part
+        pulls = [np.zeros_like(own) for own in by_column]  # slopes in t(x) of the rows
+        for own, pull, P in zip(by_column, pulls, pairs, strict=True):
+            pull_apart(own, by_column[0], P, pull, pulls[0])
+        of_value, of_bin = np.zeros(value.size), np.zeros(u.shape)
+        for pull, some, own in zip(pulls, both, bins, strict=True):
+            of_value += half * np.einsum("dn,nd->d", pull, self.values[some])
+            of_bin += half * np.exp(u) * (own @ pull[..., None])[..., 0]
+        by_value, by_rank = (
+            np.exp(r) * np.bincount(self.group, part, n_groups)
+            for part in (of_value, SQRT_12 * of_bin.sum(axis=1))
+        )
         centred, logit = r - r.mean(), theta[n_groups : 2 * n_groups]
-        gradient[:n_groups] = np.exp(r) * ((1 - m) * of_value + m * of_rank)
-        gradient[:n_groups] += centred / settings.COLUMN_PRIOR**2
-        gradient[n_groups : 2 * n_groups] = np.exp(r) * m * (1 - m) * (of_rank - of_value)
-        gradient[n_groups : 2 * n_groups] += logit / settings.COLUMN_RANK_PRIOR**2
+        gradient = np.concatenate(
+            [
+                (1 - m) * by_value + m * by_rank + centred / settings.COLUMN_PRIOR**2,
+                m * (1 - m) * (by_rank - by_value) + logit / settings.COLUMN_RANK_PRIOR**2,
+                half * weights * change,
+                (rank[:, None] * of_bin + u / settings.COLUMN_BIN_PRIOR**2).ravel(),
+            ]
+        )
         prior = (
             np.sum(centred**2) / settings.COLUMN_PRIOR**2
             + np.sum(logit**2) / settings.COLUMN_RANK_PRIOR**2
+            + np.sum(u**2) / settings.COLUMN_BIN_PRIOR**2
         )
         return half * np.log(error) + 0.5 * float(prior), gradient
