@@ -535,14 +535,14 @@ def test_empty_text_is_a_category_like_others():
 # --- special values ------------------------------------------------------------------------------
 
 
-def amounts(n=3000, peaks=(130.0, 520.0), height=4.0, seed=0):
+def amounts(n=3000, peaks=(130.0, 520.0), height=4.0, slope=0.01, seed=0):
     """A column of 800 values, and y with a slope, a step, noise, and peaks at shared values."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 800, size=n).astype(float)
     at = rng.permutation(n)
     for k, peak in enumerate(peaks):
         x[at[40 * k : 40 * (k + 1)]] = peak
-    y = 0.01 * x + 3.0 * (x > 400) + np.isin(x, peaks) * height + rng.normal(size=n)
+    y = slope * x + 3.0 * (x > 400) + np.isin(x, peaks) * height + rng.normal(size=n)
     return x, y
 
 
@@ -579,10 +579,11 @@ def test_special_values_are_those_of_the_rule(seed):
 def test_slopes_steps_and_noise_have_no_special_values():
     """Three shared values, 200 draws: beyond 6 standard errors there is none by chance.
 
-    One of them is the first value above the step.
+    One of them is the first value above the step. The slope is so steep that means on either side
+    differ by more, but in opposite directions.
     """
     for seed in range(200):
-        x, y = amounts(peaks=(130.0, 401.0, 520.0), height=0.0, seed=seed)
+        x, y = amounts(peaks=(130.0, 401.0, 520.0), height=0.0, slope=0.3, seed=seed)
         assert special_values(x, y[:, None]) is None
 
 
@@ -641,7 +642,8 @@ def test_models_learn_peaks_at_single_values(kind, tmp_path):
     predict = "predict" if kind == "regression" else "predict_proba"
     assert_array_equal(getattr(load(tmp_path / "model"), predict)(X[test]), found)
     portable = getattr(load_portable(tmp_path / "model"), predict)(X[test][:200])
-    np.testing.assert_allclose(portable, found[:200], atol=1e-3)
+    # Sums of a thousand landmarks in single precision: 1e-7 of coefficients up to 1e4.
+    np.testing.assert_allclose(portable, found[:200], atol=1e-2)
     before = getattr(model, predict)(X[:5])
     model.partial_fit(X[test], y[test] if kind == "regression" else labels[test])
     assert before.shape == getattr(model, predict)(X[:5]).shape
