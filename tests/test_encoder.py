@@ -607,7 +607,7 @@ def test_special_values_are_outputs_of_the_encoder(tmp_path):
     names = ["a", "a is missing", "a is special", "kind=u", "kind=v", "b", "b is special"]
     assert encoder.get_feature_names_out().tolist() == names
     assert encoder.column_of_output_.tolist() == [0, 0, 0, 1, 1, 2, 2]
-    assert relevance_groups(encoder).tolist() == [0, 0, 3, 1, 1, 2, 4]
+    assert relevance_groups(encoder).tolist() == [0, 1, 2, 3, 3, 4, 5]
     assert_array_equal(rows, encoder.transform(table))
     assert_array_equal(rows[:, 2] != 0, np.isin(table["a"], [130.0, 520.0]))
     encoder.check()

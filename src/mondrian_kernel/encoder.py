@@ -258,16 +258,12 @@ def is_plain(encoder: TableEncoder) -> bool:
 
 
 def relevance_groups(encoder: TableEncoder) -> NDArray[np.intp]:
-    """Return the group of each output: outputs of one column share a relevance.
-
-    Only the outputs of special values have one of their own.
-    """
-    group: NDArray[np.intp] = encoder.column_of_output_.copy()
-    for j, special in enumerate(encoder.special_values_):
-        if special is not None:
-            at = np.flatnonzero(group == j)[1 - special.shape[1] :]
-            group[at] = group.max() + 1 + np.arange(at.size)
-    return group
+    """Return the group of each output: those of the categories of a column share a relevance."""
+    columns = encoder.column_of_output_
+    first = np.unique(columns, return_index=True)[1][columns]
+    is_category = np.array([words is not None for words in encoder.categories_])[columns]
+    own = np.where(is_category, first, np.arange(columns.size))
+    return np.asarray(np.unique(own, return_inverse=True)[1], np.intp)
 
 
 def learn_table(
