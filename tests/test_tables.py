@@ -27,6 +27,7 @@ from mondrian_kernel import (
     save,
 )
 from mondrian_kernel.app.report import write_report
+from mondrian_kernel.encoder import relevance_groups
 
 MODELS = {
     "regressor": MondrianKernelRegressor,
@@ -134,11 +135,16 @@ def test_relevances_are_learnt_for_tables():
     assert chosen.relevance_.shape == (TABLE.shape[1],)
     columns, scale = chosen.model_.columns, encoded(TABLE)[1]
     # t(x) = r [(1 - m) x / scale + m √12 F(x)], with no ranks for what is not a number.
-    m = columns.bend / columns.relevance / np.sqrt(12)
-    assert_allclose(columns.scale * columns.relevance * (1 - m), scale, rtol=1e-9)
-    assert not columns.bend[~chosen.encoder_.is_number_].any()
-    each = chosen.encoder_.column_of_output_
-    assert_array_equal(columns.relevance, chosen.relevance_[each])
+    one_less_m = scale / (columns.scale * columns.relevance)
+    is_number = chosen.encoder_.is_number_
+    assert_allclose(one_less_m[~is_number], 1.0, rtol=1e-9)
+    assert ((one_less_m > 0) & (one_less_m < 1))[is_number].all()
+    assert_array_equal(columns.bend > 0, is_number)
+    group = relevance_groups(chosen.encoder_)
+    first = np.unique(group, return_index=True)[1]
+    assert_array_equal(columns.relevance, columns.relevance[first][group])
+    outputs = np.unique(chosen.encoder_.column_of_output_, return_index=True)[1]
+    assert_array_equal(chosen.relevance_, columns.relevance[outputs])
     assert chosen.score(TABLE, PRICE) > 0.9
 
 

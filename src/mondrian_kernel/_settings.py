@@ -207,9 +207,10 @@ COLUMN_WIDTHS = (0.25, 1.0, 4.0)  # lifetimes of the kernel, relative; each 4 ti
 COLUMN_PRIOR = 1.0
 COLUMN_RANK_PRIOR = 1.0  # the same for the logit of the share of ranks, around one half
 # Bins of the ranks that are stretched apart, and the standard deviation of the logarithms of the
-# stretches. Errors with it over those without, 24 sets and two seeds: 0.989 with 1, 0.996 with 0.5
-# (mlc_churn 0.84, pol 0.90, bike 0.98; energy and airfoil 1.03).
-COLUMN_BINS, COLUMN_BIN_PRIOR = 16, 1.0
+# stretches. Errors with it over those without, ten sets and three seeds: 0.976 with 32 bins, 0.974
+# with 16 (which the smooth and the small sets among them like less), 0.996 with 16 and 0.5 on 24
+# sets. Cauchy, Laplace and random-walk priors: 0.98.
+COLUMN_BINS, COLUMN_BIN_PRIOR = 32, 1.0
 COLUMN_LEAST_ROWS = 20  # with fewer rows nothing is learnt
 # Where the descent begins: λ times the mean distance, and penalties, tried on a few rows.
 COLUMN_START_LIFETIMES, COLUMN_START_ALPHAS = (0.3, 1.0, 3.0), (1e-2, 1e-1, 1.0)

@@ -54,6 +54,7 @@ class PortableModel:
         """Encode the columns of a table as numbers."""
         table, encoder, parts = np.array(X, dtype=object), self.encoder, []
         n, names = len(encoder["categories_"]), list(encoder.get("feature_names_in_", ()))
+        special = encoder["special_values_"]
         given = list(getattr(X, "column_names", getattr(X, "columns", names)))
         if table.shape[1:] != (n,) or len(table) == 0 or (names and given != names):
             raise ValueError(f"X has another shape than (n, {n}), or columns other than {names}.")
@@ -63,11 +64,9 @@ class PortableModel:
                 filled = [encoder["medians_"][j] if v is None else v for v in column]
                 both = [filled, [v is None for v in column]][: 1 + encoder["has_gaps_"][j]]
                 parts.append(np.array(both, np.float64).T)
-                special = encoder["special_values_"][j]
-                if special is not None:
-                    at = np.minimum(np.searchsorted(special[:, 0], both[0]), len(special) - 1)
-                    is_it = [v == own for v, own in zip(column, special[at, 0], strict=True)]
-                    parts.append(np.where(np.array(is_it)[:, None], special[at, 1:], 0.0))
+                for values, *outputs in [] if special[j] is None else [special[j].T]:
+                    is_it = np.array(column, object)[:, None] == values
+                    parts.append(is_it @ np.transpose(outputs))
             else:
                 place = {word: k for k, word in enumerate(words)}
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])

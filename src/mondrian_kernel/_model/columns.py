@@ -10,8 +10,8 @@ values spends its cuts on them. So each column is replaced by
 
 with :math:`s_d` its standard deviation and :math:`F_d` its distribution function, the share of rows
 below x. A relevance :math:`r_d`, a share :math:`m_d` of ranks and a function :math:`u_d`, constant
-on each sixteenth of the ranks, are learnt. Where y jumps, :math:`u_d` is large: a small step of x
-takes rows far apart.
+on each of 32 equal bins of the ranks, are learnt. Where y jumps, :math:`u_d` is large: a small step
+of x takes rows far apart.
 """
 
 from __future__ import annotations

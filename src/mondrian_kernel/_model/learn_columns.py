@@ -101,13 +101,14 @@ def learn_columns(
     relevance = significant(relevance)
     lifetime = float(significant(np.exp(r.max()) * np.exp(r - r.max())[group].mean())[()])
     share = np.where(ranked, significant(m[group]), 0.0)
-    stretched, whole_range = stretch(ranks, u), stretch(np.ones((1, n_columns)), u)[0]
+    factors = significant(np.exp(u))
+    whole_range = factors.mean(axis=1)
     columns = Columns(
         scale / (relevance * (1.0 - share)),
         relevance,
         SQRT_12 * relevance * share * whole_range,
         knots,
-        np.minimum(stretched / whole_range, 1.0),
+        np.minimum(stretched(ranks, factors) / whole_range, 1.0),
     )
     return Metric(columns, lifetime * widths, v / v.sum())
 
@@ -117,9 +118,9 @@ def _mean_distance(rows: FloatArray, scale: FloatArray | float = 1.0) -> float:
     return float(np.mean([np.abs(some - row).sum(axis=1).mean() for row in some[:50]]))
 
 
-def stretch(ranks: FloatArray, u: FloatArray) -> FloatArray:
-    """Return ranks (n, D) in [0, 1] stretched by exp(u) in each of their bins, u (D, B)."""
-    parts = np.exp(u)[..., None] * in_bins(ranks, u.shape[1])
+def stretched(ranks: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return ranks (n, D) in [0, 1] stretched by factors (D, B), one for each of their bins."""
+    parts = factors[..., None] * in_bins(ranks, factors.shape[1])
     out: FloatArray = parts.sum(axis=1).T
     return out
 
