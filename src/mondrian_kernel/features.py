@@ -181,12 +181,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
-        y : ignored
-
-        Returns
-        -------
-        self : MondrianFeatures
-            The fitted transformer.
         """
         self._grow(X)
         return self
@@ -198,7 +192,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
-        y : ignored
 
         Returns
         -------
@@ -259,7 +252,6 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
-        y : ignored
 
         Returns
         -------

@@ -118,11 +118,6 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestRegressor
-            The fitted forest.
         """
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
@@ -246,11 +241,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestClassifier
-            The fitted forest.
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)
