@@ -103,6 +103,17 @@ class SgdWeights:
             raise ValueError("A weight is not a finite number.")
 
 
+def _curve(name: str, doc: str) -> Any:
+    """Return the property that is a curve of a path; one of rows held out may be None."""
+
+    def read(path: LifetimePath) -> FloatArray | None:
+        if name not in path.curves and not name.startswith("validation"):
+            raise AttributeError(f"This path has no {name}: it has {', '.join(path.curves)}.")
+        return path.curves.get(name)
+
+    return property(read, doc=doc)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LifetimePath:
     r"""A linear learner at every (lifetime, alpha) of a grid, on one set of trees.
@@ -181,55 +192,23 @@ class LifetimePath:
         """Alpha with the best score."""
         return float(self.alphas[self.best_index[1]])
 
-    @property
-    def train_error(self) -> FloatArray:
-        """Mean squared error on the rows that were fitted, (L, A)."""
-        return self._curve("train_error")
-
-    @property
-    def loo_error(self) -> FloatArray:
-        """Mean squared error when each row is left out in turn, (L, A)."""
-        return self._curve("loo_error")
-
-    @property
-    def loo_error_std(self) -> FloatArray:
-        """Standard error of ``loo_error`` from random vectors; 0 where it is exact, (L, A)."""
-        return self._curve("loo_error_std")
-
-    @property
-    def validation_error(self) -> FloatArray | None:
-        """Mean squared error on the rows held out, (L, A); None where there are none."""
-        return self.curves.get("validation_error")
-
-    @property
-    def log_marginal_likelihood(self) -> FloatArray:
-        """Log-likelihood of y with the signal variance at its best, (L, A)."""
-        return self._curve("log_marginal_likelihood")
-
-    @property
-    def log_marginal_likelihood_paper(self) -> FloatArray:
-        """The same with prior variance 1 of the weights and noise variance alpha, (L, A)."""
-        return self._curve("log_marginal_likelihood_paper")
-
-    @property
-    def log_marginal_likelihood_std(self) -> FloatArray:
-        """Standard error of both log-likelihoods; 0 where they are exact, (L, A)."""
-        return self._curve("log_marginal_likelihood_std")
-
-    @property
-    def train_loss(self) -> FloatArray:
-        """Mean loss on the rows that were fitted, (L, A)."""
-        return self._curve("train_loss")
-
-    @property
-    def validation_loss(self) -> FloatArray | None:
-        """Mean loss on the rows held out, (L, A); None where there are none."""
-        return self.curves.get("validation_loss")
-
-    def _curve(self, name: str) -> FloatArray:
-        if name not in self.curves:
-            raise AttributeError(f"This path has no {name}: it has {', '.join(self.curves)}.")
-        return self.curves[name]
+    train_error = _curve("train_error", "Mean squared error on the rows that were fitted, (L, A).")
+    loo_error = _curve("loo_error", "Mean squared error when each row is left out in turn, (L, A).")
+    loo_error_std = _curve("loo_error_std", "Its standard error, 0 where it is exact, (L, A).")
+    validation_error = _curve(
+        "validation_error", "Mean squared error on the rows held out, (L, A), or None."
+    )
+    log_marginal_likelihood = _curve(
+        "log_marginal_likelihood", "Log-likelihood with the best signal variance, (L, A)."
+    )
+    log_marginal_likelihood_paper = _curve(
+        "log_marginal_likelihood_paper", "The same with variance 1 and noise alpha, (L, A)."
+    )
+    log_marginal_likelihood_std = _curve(
+        "log_marginal_likelihood_std", "Standard error of both, (L, A)."
+    )
+    train_loss = _curve("train_loss", "Mean loss on the rows that were fitted, (L, A).")
+    validation_loss = _curve("validation_loss", "Mean loss on the rows held out, (L, A), or None.")
 
     @property
     def trees(self) -> MondrianFeatures:
