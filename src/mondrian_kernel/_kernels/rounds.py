@@ -9,25 +9,6 @@ import numpy as np
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.grow import ring
 from mondrian_kernel._kernels.streams import left_key, right_key
-from mondrian_kernel._settings import WALK_ROWS
-
-
-@kernel
-def find_leaves(X, cuts, leaf):
-    """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M).
-
-    ``cuts`` has the arrays ``root`` (M,), ``left``, ``right``, ``dim`` int32 and ``loc`` over the
-    nodes of all trees; a leaf has ``left`` = -1.
-    """
-    root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
-    for begin in range(0, X.shape[0], WALK_ROWS):
-        end = min(begin + WALK_ROWS, X.shape[0])
-        for m in range(root.size):
-            for i in range(begin, end):
-                node = root[m]
-                while left[node] >= 0:
-                    node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-                leaf[i, m] = node
 
 
 @kernel
