@@ -106,6 +106,17 @@ class Levels:
                 data[:, level] *= np.exp(log_stay[:, :, level])
         return sparse_rows(column.reshape(n_rows, -1), data.reshape(n_rows, -1), self.n_features)
 
+    def log_shares(self, trees: Trees, rows: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Mean logarithm of the share of all rows in the cells of each row, (n,)."""
+        log_rows = np.zeros(rows.shape[0])
+        for lifetime, weight in zip(self.lifetimes, self.weights, strict=True):
+            node, log_stay = trees.walk(rows, float(lifetime), n_jobs)
+            # Cells that a stream cut without their rows may have a count of 0.
+            log_count = np.log(np.maximum(trees.count[node], 1))
+            log_rows += weight * (log_stay + log_count).mean(axis=1)
+        scores: FloatArray = log_rows / self.weights.sum() - np.log(trees.count[trees.root[0]])
+        return scores
+
     def check(self, trees: Trees) -> None:
         """Raise ValueError unless these can be the cells of ``trees``."""
         n_levels, (n_nodes, n_trees) = self.n_levels, (trees.time.size, trees.n_trees)
