@@ -174,7 +174,11 @@ class LifetimePosterior:
         lowest, highest = self.prior.support() if hasattr(self.prior, "support") else (0.0, np.inf)
         edges = np.clip(self.edges, lowest, highest)
         a, b = edges[held, None], edges[held + 1, None]
-        x, w = _gauss_legendre(settings.MEAN_NODES, max(1, settings.MEAN_PARTS // held.size))
+        # Gauss and Legendre's nodes in [0, 1] and weights, repeated on equal parts.
+        nodes, w = np.polynomial.legendre.leggauss(settings.MEAN_NODES)
+        n_parts = max(1, settings.MEAN_PARTS // held.size)
+        x = ((np.arange(n_parts)[:, None] + (nodes + 1.0) / 2.0) / n_parts).ravel()
+        w = np.tile(w / (2.0 * n_parts), n_parts)
         # By parts: the mean over [a, b] is b minus the integral of the distribution function.
         means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
@@ -355,13 +359,6 @@ def width_posterior(path: LifetimePath) -> LifetimePosterior:
 def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
     """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
     return width_posterior(path)._likely(settings.UNLIKELY_WEIGHT)
-
-
-def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes in [0, 1] and weights of the rule repeated on equal parts."""
-    x, w = np.polynomial.legendre.leggauss(n_nodes)
-    nodes = (np.arange(n_parts)[:, None] + (x + 1.0) / 2.0) / n_parts
-    return nodes.ravel(), np.tile(w / (2.0 * n_parts), n_parts)
 
 
 def log_mass(prior: Any, a: ArrayLike, b: ArrayLike) -> FloatArray:
