@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, solve
+from mondrian_kernel._trees.checks import require
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -65,14 +66,13 @@ class RidgeRows:
         """Raise ValueError unless these can be rows of the trees."""
         self.trees.trees_.check_leaves(self.leaf)
         n_rows, weight = self.leaf.shape[0], self.sample_weight
-        if self.y.shape != (n_rows, self.offset.size) or self.offset.ndim != 1 or n_rows == 0:
-            raise ValueError(f"y has the shape {self.y.shape}, but there are {n_rows} rows.")
-        if not (np.isfinite(self.y).all() and np.isfinite(self.offset).all()):
-            raise ValueError("A target is not a finite number.")
-        if weight is not None and (
-            weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight > 0)).all()
-        ):
-            raise ValueError("The weights of the rows are not positive numbers.")
+        fits = self.y.shape == (n_rows, self.offset.size) and self.offset.ndim == 1 and n_rows > 0
+        require(fits, f"y of the shape {self.y.shape} for {n_rows} rows")
+        finite = np.isfinite(self.y).all() and np.isfinite(self.offset).all()
+        require(finite, "a target that is not finite")
+        if weight is not None:
+            positive = weight.shape == (n_rows,) and (np.isfinite(weight) & (weight > 0)).all()
+            require(positive, "weights of rows that are not positive")
 
     def fit(self, operator: CellOperator, alpha: float) -> Fit:
         """Fit ridge regression to the rows at a lifetime."""
@@ -95,12 +95,12 @@ class SgdWeights:
     def check(self) -> None:
         """Raise ValueError unless these can be weights of the cells."""
         n_scores = self.intercept.size
-        if self.intercept.ndim != 1 or self.coef.shape != (self.trees.n_cells_, n_scores):
-            raise ValueError(f"The weights have the shape {self.coef.shape}.")
-        if self.classes is not None and self.classes.shape != (max(n_scores, 2),):
-            raise ValueError(f"There are {n_scores} scores of {self.classes.size} classes.")
-        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
-            raise ValueError("A weight is not a finite number.")
+        fits = self.intercept.ndim == 1 and self.coef.shape == (self.trees.n_cells_, n_scores)
+        require(fits, f"weights of the shape {self.coef.shape}")
+        known = self.classes is None or self.classes.shape == (max(n_scores, 2),)
+        require(known, f"{n_scores} scores of other classes")
+        finite = np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()
+        require(finite, "a weight that is not finite")
 
 
 def _curve(name: str, doc: str) -> Any:
@@ -306,19 +306,18 @@ class LifetimePath:
             ("alphas", self.alphas, (A,)),
             *((name, values, (L, A)) for name, values in self.curves.items()),
         ]:
-            if values.shape != shape or 0 in shape:
-                raise ValueError(f"{name} has the shape {values.shape}, not {shape}.")
+            fits = values.shape == shape and 0 not in shape
+            require(fits, f"{name} of the shape {values.shape}, not {shape}")
         end = np.inf if self.model is None else self.model.trees.lifetime_
         rising = (np.diff(self.lifetimes) >= 0).all() and (np.diff(self.alphas) > 0).all()
-        if not rising or not 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= end:
-            raise ValueError("Lifetimes or alphas are out of order or out of range.")
+        in_order = rising and 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= end
+        require(in_order, "lifetimes or alphas out of order or out of range")
         least = self.alphas[0] >= 0 if self.model is None else self.alphas[0] > 0
-        if not (least and np.isfinite(self.alphas[-1]) and 0 <= self.slack < np.inf):
-            raise ValueError("An alpha or the slack is out of range.")
-        if self.solver is not None and self.solver.shape != (L,):
-            raise ValueError(f"solver has the shape {self.solver.shape}.")
-        if not any(name in self.curves for name in _CURVES.get(self.criterion, ())):
-            raise ValueError(f"There is no curve of the criterion {self.criterion!r}.")
+        in_range = least and np.isfinite(self.alphas[-1]) and 0 <= self.slack < np.inf
+        require(in_range, "an alpha or a slack out of range")
+        require(self.solver is None or self.solver.shape == (L,), "a solver of another shape")
+        judged = any(name in self.curves for name in _CURVES.get(self.criterion, ()))
+        require(judged, f"no curve of the criterion {self.criterion!r}")
 
     def _fitted(self) -> RidgeRows | SgdWeights:
         if self.model is None:
