@@ -18,9 +18,8 @@ from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, numbers
 from mondrian_kernel.dask.cells import CellBlocks, CellProducts, join_matrix, sum_rows, sum_totals
-from mondrian_kernel.dask.cluster import add
+from mondrian_kernel.dask.cluster import add, beside, row_array
 from mondrian_kernel.dask.growth import BlockGrowth
-from mondrian_kernel.dask.inputs import beside, row_array
 from mondrian_kernel.dask.regressor import Centred, is_dense
 
 

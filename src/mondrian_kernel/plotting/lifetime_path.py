@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LifetimePathDisplay(Display):
     """Error or evidence and number of cells against the lifetime λ, with the chosen lifetime.
 
@@ -63,12 +65,9 @@ class LifetimePathDisplay(Display):
     'lifetime λ'
     """
 
-    def __init__(
-        self, *, path: LifetimePath, criterion: str, posterior: LifetimePosterior | None = None
-    ) -> None:
-        self.path = path
-        self.criterion = criterion
-        self.posterior = posterior
+    path: LifetimePath
+    criterion: str
+    posterior: LifetimePosterior | None = None
 
     @classmethod
     def from_estimator(
