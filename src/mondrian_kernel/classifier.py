@@ -125,10 +125,7 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **ClassEstimator._parameter_constraints,
-        "lifetime": [
-            *ClassEstimator._parameter_constraints["lifetime"],
-            StrOptions({"path"}),
-        ],
+        "lifetime": [*ClassEstimator._parameter_constraints["lifetime"], StrOptions({"path"})],
         "loss": [StrOptions({"auto", *LOSSES})],
     }
 

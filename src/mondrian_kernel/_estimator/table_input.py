@@ -17,13 +17,7 @@ from mondrian_kernel._model.columns import is_learnt
 from mondrian_kernel._tables.columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, no_overflow, refuse_dates
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.encoder import (
-    TableEncoder,
-    encode_table,
-    is_plain,
-    learn_numbers,
-    learn_table,
-)
+from mondrian_kernel.encoder import TableEncoder, encode_table, is_plain, learn_numbers, learn_table
 from mondrian_kernel.on_disk import as_parts
 
 
