@@ -39,7 +39,10 @@ from mondrian_kernel._trees.checks import (
 )
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.encoder import TableEncoder, learn_numbers
+from mondrian_kernel.encoder import (
+    TableEncoder,
+    learn_numbers,
+)
 from mondrian_kernel.features import MondrianFeatures
 
 
