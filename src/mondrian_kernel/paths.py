@@ -26,7 +26,7 @@ from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._path.sgd_path import sgd_path
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
-from mondrian_kernel._trees.trees import cut_sequence
+from mondrian_kernel._trees.trees import CutSequence
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
@@ -266,7 +266,7 @@ def every_cut_path(
     end = advance(grown, end, budget)
     trees, leaf = grown.freeze(end)
     features = MondrianFeatures.from_trees(trees, end, n_jobs=n_jobs, seed=seed, names_of=checker)
-    sequence, target = cut_sequence(trees, leaf), Y[:, 0]
+    sequence, target = CutSequence(trees, leaf), Y[:, 0]
     offset = target.mean() if fit_intercept else 0.0
     target = target - offset
     new = None if held_out is None else (held_out[0], held_out[1][:, 0] - offset)

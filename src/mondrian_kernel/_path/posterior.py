@@ -15,11 +15,9 @@ from scipy.special import logsumexp
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
-from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.ridge import Fit, PredictiveVariance
+from mondrian_kernel._linear.ridge import PredictiveVariance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import MondrianFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +74,26 @@ class WidthMixture:
         return average
 
 
-@dataclass(eq=False)
 class RidgeComponent:
-    """Ridge regression at one lifetime; ``keep`` tells whether it holds on to a dense factor."""
+    """Ridge regression of a path at one lifetime; with ``keep`` it holds on to a dense factor.
 
-    features: MondrianFeatures
-    operator: CellOperator
-    alpha: float
-    fit: Fit
-    signal_variance: FloatArray
-    keep: bool
+    The signal variance is the likeliest where it is ``profiled``, else 1.
+    """
+
+    keep = False
     _variance: PredictiveVariance | None = None
+
+    def __init__(self, path: LifetimePath, lifetime: float, alpha: float, profiled: bool) -> None:
+        rows = path.model
+        if not isinstance(rows, RidgeRows):
+            raise ValueError("This path holds no ridge models.")
+        self.features, self.alpha = path.features(lifetime), alpha
+        self.operator = rows.operator(lifetime)
+        self.fit = rows.fit(self.operator, alpha)
+        self.signal_variance = np.ones(self.fit.intercept.size)
+        if profiled:
+            target, _ = centred_targets(self.operator, rows.y)
+            self.signal_variance = signal_variance(self.operator, target, self.fit.dual)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
@@ -102,29 +109,6 @@ class RidgeComponent:
             self._variance = variance
         of_y = (variance(Phi) + self.alpha)[:, None] * self.signal_variance
         return mean.reshape(shape), np.sqrt(of_y).reshape(shape)
-
-
-def components(
-    path: LifetimePath, lifetimes: FloatArray, alpha: float, *, profiled: bool
-) -> list[RidgeComponent]:
-    """Fit ridge regression at each lifetime; factors are kept while they fit in 1 GB together.
-
-    The signal variance is the likeliest where it is ``profiled``, else 1.
-    """
-    rows = path.model
-    if not isinstance(rows, RidgeRows):
-        raise ValueError("This path holds no ridge models.")
-    operators = [rows.operator(t) for t in lifetimes.tolist()]
-    keep = 8 * sum(operator.size**2 for operator in operators) <= settings.MIXTURE_BYTES
-    parts = []
-    for lifetime, operator in zip(lifetimes.tolist(), operators, strict=True):
-        fit = rows.fit(operator, alpha)
-        sigma2 = np.ones(fit.intercept.size)
-        if profiled:
-            sigma2 = signal_variance(operator, centred_targets(operator, rows.y)[0], fit.dual)
-        features = path.features(lifetime)
-        parts.append(RidgeComponent(features, operator, alpha, fit, sigma2, keep))
-    return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,10 +239,12 @@ class LifetimePosterior:
     @cached_property
     def _mixture(self) -> WidthMixture:
         lifetimes, weights = self._likely(settings.NEGLIGIBLE_WEIGHT)
-        profiled = self.evidence == "evidence"
-        return WidthMixture(
-            weights, components(self.path, lifetimes, self.alpha, profiled=profiled)
-        )
+        how = self.alpha, self.evidence == "evidence"
+        parts = [RidgeComponent(self.path, lifetime, *how) for lifetime in lifetimes.tolist()]
+        keep = 8 * sum(part.operator.size**2 for part in parts) <= settings.MIXTURE_BYTES
+        for part in parts:
+            part.keep = keep
+        return WidthMixture(weights, parts)
 
     def _likely(self, share: float) -> tuple[FloatArray, FloatArray]:
         """Lifetimes at least ``share`` times as likely as the likeliest, and weights of sum 1."""

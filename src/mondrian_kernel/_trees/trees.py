@@ -260,7 +260,6 @@ class _Pieces(NamedTuple):
     slope: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
 class CutSequence:
     """Cuts in time order on cells with lasting numbers.
 
@@ -269,18 +268,41 @@ class CutSequence:
     the larger part of its rows. ``cell`` (n_nodes,) is the cell that each node is while it lives,
     ``cells`` (N, M) the final cell of each row in each tree. Final cells stand side by side at
     ``place``, from left to right. The cell that cut j splits is then made of the places from
-    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``.
+    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``. ``leaf`` (N, M) are the
+    leaves of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._trees.growth import Growth
+    >>> growth = Growth(np.random.default_rng(0).uniform(size=(20, 2)), n_trees=3, seed=1)
+    >>> growth.advance(2.0)
+    >>> sequence = CutSequence(*growth.freeze())
+    >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
+    (True, (20, 3))
     """
 
-    trees: Trees
-    times: FloatArray
-    tree: IntArray
-    splits: IntArray
-    cell: IntArray
-    cells: IntArray
-    place: IntArray
-    first: IntArray
-    last: IntArray
+    def __init__(self, trees: Trees, leaf: IntArray) -> None:
+        cuts, n_trees = trees.cuts, trees.n_trees
+        left, right = trees.left[cuts.node], trees.right[cuts.node]
+        swap = trees.count[left] < trees.count[right]
+        large, small = np.where(swap, right, left), np.where(swap, left, right)
+        cell = np.full(trees.time.size, -1, np.int32)
+        cell[trees.root] = np.arange(n_trees)
+        for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
+            cell[a] = cell[node]
+            cell[b] = n_trees + j
+        is_leaf = trees.left < 0
+        first = trees.cells(trees.lifetime).column
+        self.place = np.empty(n_trees + cuts.node.size, np.int32)
+        self.place[cell[is_leaf]] = first[is_leaf]
+        last = first + np.int32(1)
+        for node, a, b in zip(cuts.node[::-1], left[::-1], right[::-1], strict=True):
+            first[node], last[node] = first[a], last[b]
+        pair = np.stack([cuts.node, small], axis=1)
+        self.trees, self.times, self.tree = trees, cuts.time, cuts.tree
+        self.splits, self.cell, self.cells = cell[cuts.node], cell, cell[leaf]
+        self.first, self.last = first[pair], last[pair]
 
     def new_rows(self, X: FloatArray) -> tuple[IntArray, Fading]:
         """Return final cells of rows the trees were not grown on, and how their features fade."""
@@ -297,37 +319,3 @@ class CutSequence:
         begin = np.flatnonzero(np.diff(row.astype(np.int64) * trees.n_trees + tree, prepend=-1))
         row, tree = row[begin], tree[begin]
         return cells, Fading(row, cells[row, tree], np.append(begin, n), *real[:, :n])
-
-
-def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
-    """Give cells the numbers of the cuts that make them; ``leaf`` (N, M) are those of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._trees.growth import Growth
-    >>> growth = Growth(np.random.default_rng(0).uniform(size=(20, 2)), n_trees=3, seed=1)
-    >>> growth.advance(2.0)
-    >>> sequence = cut_sequence(*growth.freeze())
-    >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
-    (True, (20, 3))
-    """
-    cuts, n_trees = trees.cuts, trees.n_trees
-    left, right = trees.left[cuts.node], trees.right[cuts.node]
-    swap = trees.count[left] < trees.count[right]
-    large, small = np.where(swap, right, left), np.where(swap, left, right)
-    cell = np.full(trees.time.size, -1, np.int32)
-    cell[trees.root] = np.arange(n_trees)
-    for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
-        cell[a] = cell[node]
-        cell[b] = n_trees + j
-    is_leaf = trees.left < 0
-    first = trees.cells(trees.lifetime).column
-    place = np.empty(n_trees + cuts.node.size, np.int32)
-    place[cell[is_leaf]] = first[is_leaf]
-    last = first + np.int32(1)
-    for node, a, b in zip(cuts.node[::-1], left[::-1], right[::-1], strict=True):
-        first[node], last[node] = first[a], last[b]
-    pair = np.stack([cuts.node, small], axis=1)
-    numbers = cell[cuts.node], cell, cell[leaf], place
-    return CutSequence(trees, cuts.time, cuts.tree, *numbers, first[pair], last[pair])
