@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.losses import check_loss, penalty_per_row, smoothness, value
+from mondrian_kernel._linear.losses import penalty_per_row, smoothness, value
 from mondrian_kernel._linear.operator import gather_cells
 from mondrian_kernel._path.checks import (
     checked_options,
@@ -201,7 +201,6 @@ def descend(
     """
     from mondrian_kernel._kernels.descent import HINGE, LOGISTIC, SOFTMAX, SQUARED, sgd_pass
 
-    check_loss(loss)
     code = {"squared": SQUARED, "log_loss": LOGISTIC if b.size == 1 else SOFTMAX, "hinge": HINGE}
     decay = penalty_per_row(alpha, cells.shape[0])
     eta = 0.5 / smoothness(loss, b.size)
