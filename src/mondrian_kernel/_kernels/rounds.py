@@ -8,7 +8,6 @@ import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.grow import ring
-from mondrian_kernel._kernels.streams import left_key, right_key
 
 
 @kernel
@@ -88,15 +87,6 @@ def next_cuts(clocks, tight, count, lifetime, dim, loc):
             if tight[b, d] <= where < tight[b, n_dims + d]:
                 dim[b], loc[b] = d, where
                 break
-
-
-@kernel
-def child_keys(key):
-    """Keys of the left and right children of nodes, alternating, uint64 (2K,)."""
-    out = np.empty(2 * key.size, np.uint64)
-    for b in range(key.size):
-        out[2 * b], out[2 * b + 1] = left_key(key[b]), right_key(key[b])
-    return out
 
 
 @kernel
