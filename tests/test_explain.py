@@ -23,8 +23,8 @@ from mondrian_kernel import (
     load,
     save,
 )
+from mondrian_kernel._estimator.explainable import shapley_values
 from mondrian_kernel._model.columns import Columns
-from mondrian_kernel._model.explain import shapley_values
 from mondrian_kernel._model.folds import Folds
 from mondrian_kernel._model.importance import importances
 from mondrian_kernel._model.kernel_fit import fit_kernel

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Explanation": "explanation",
+    "Explanation": "_estimator.explainable",
     "LaplaceFourierFeatures": "baselines",
     "LifetimePath": "paths",
     "MondrianFeatures": "features",
@@ -51,10 +51,10 @@ _HOME = {
 """Module of each public name; the same as in the imports for type checkers."""
 
 if TYPE_CHECKING:
+    from mondrian_kernel._estimator.explainable import Explanation
     from mondrian_kernel.baselines import LaplaceFourierFeatures, RandomBinningFeatures
     from mondrian_kernel.classifier import MondrianKernelClassifier
     from mondrian_kernel.encoder import TableEncoder
-    from mondrian_kernel.explanation import Explanation
     from mondrian_kernel.features import MondrianFeatures
     from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
     from mondrian_kernel.on_disk import open_table

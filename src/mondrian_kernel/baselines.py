@@ -69,10 +69,8 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         The frequencies ω.
     shift_ : float
         Shift of the last cosine if ``n_components`` is odd.
-    n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if ``X`` has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input columns, and their names where ``X`` had any.
 
     See Also
     --------
@@ -117,13 +115,6 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        LaplaceFourierFeatures
-            The fitted transformer.
         """
         rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
@@ -202,10 +193,8 @@ class RandomBinningFeatures(LaplaceFeatures):
         Number of bins between the smallest and the largest training value.
     column_indptr_ : ndarray of shape (n_grids + 1,)
         Grid m has the features ``column_indptr_[m]`` to ``column_indptr_[m + 1] - 1``.
-    n_features_in_ : int
-        Number of columns of ``X`` in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if ``X`` has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of input columns, and their names where ``X`` had any.
 
     See Also
     --------
@@ -248,13 +237,6 @@ class RandomBinningFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        RandomBinningFeatures
-            The fitted transformer.
         """
         self._fit(X)
         return self
@@ -268,10 +250,6 @@ class RandomBinningFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
-        y : None
-            Ignored.
-        **fit_params : dict
-            Ignored.
 
         Returns
         -------

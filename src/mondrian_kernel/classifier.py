@@ -121,12 +121,11 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
     (1, 2)
     """
 
+    loss: str
+
     _parameter_constraints: dict[str, list[Any]] = {
         **ClassEstimator._parameter_constraints,
-        "lifetime": [
-            *ClassEstimator._parameter_constraints["lifetime"],
-            StrOptions({"path"}),
-        ],
+        "lifetime": [*ClassEstimator._parameter_constraints["lifetime"], StrOptions({"path"})],
         "loss": [StrOptions({"auto", *LOSSES})],
     }
 
@@ -147,19 +146,7 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.loss = loss
-        self.class_weight = class_weight
-        self.scale = scale
-        self.relevance = relevance
-        self.categorical_features = categorical_features
-        self.max_cells = max_cells
-        self.forgetting = forgetting
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._keep(locals())
 
     @all_or_nothing
     def fit(
@@ -175,11 +162,6 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianKernelClassifier
-            The fitted model.
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)

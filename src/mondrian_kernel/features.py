@@ -60,7 +60,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     .. math::
         \mathrm{E}\, k_M(x, x') = \sum_l w_l \exp(-\lambda_l \lVert x - x' \rVert_1)
 
-    Columns are not scaled: the kernel is the one that is asked for.
+    Columns are not scaled.
 
     Parameters
     ----------
@@ -85,8 +85,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     Attributes
     ----------
     lifetime_ : float
-        Time to which the trees have run: the last lifetime, or less where ``max_cells`` stopped
-        them.
+        Time to which the trees have run.
     n_cells_ : int
         Number of cells at all lifetimes, the number of features.
     n_cells_per_tree_ : ndarray of shape (n_estimators,)
@@ -122,8 +121,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         "n_jobs": [Integral, None],
     }
 
-    # The trees of a stream, which `trees_` shows.
-    _online: OnlineTrees | None = None
+    _online: OnlineTrees | None = None  # the trees of a stream, which `trees_` shows
 
     def __init__(
         self,
@@ -159,13 +157,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         if not isinstance(levels, Levels):
             levels = Levels.of(trees, np.array([float(levels)]))
-        lifetimes, alone = levels.lifetimes, levels.n_levels == 1
-        features = cls(
-            float(lifetimes[0]) if alone else lifetimes,
-            trees.n_trees,
-            weights=None if alone else levels.weights,
-            n_jobs=n_jobs,
-        )
+        one = levels.n_levels == 1
+        how = (float(levels.lifetimes[0]), None) if one else (levels.lifetimes, levels.weights)
+        features = cls(how[0], trees.n_trees, weights=how[1], n_jobs=n_jobs)
         features.n_features_in_ = trees.n_dims
         if hasattr(names_of, "feature_names_in_"):
             features.feature_names_in_ = names_of.feature_names_in_
@@ -181,30 +175,12 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
-        y : ignored
-
-        Returns
-        -------
-        self : MondrianFeatures
-            The fitted transformer.
         """
         self._grow(X)
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None, **fit_params: Any) -> sparse.csr_matrix:
-        r"""Grow the trees on the rows of X and return their features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite.
-        y : ignored
-
-        Returns
-        -------
-        Phi : csr_matrix of shape (n_samples, n_cells_)
-            Features of the rows: M non-zeros a row, each :math:`1/\sqrt{M}`, for each lifetime.
-        """
+        """Grow the trees as :meth:`fit` does, and return the features of X as :meth:`transform`."""
         leaf = self._grow(X)
         return self.levels_.features(leaf, None)
 
@@ -234,8 +210,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     @property
     def n_cells_per_tree_(self) -> NDArray[np.int64]:
         """Number of cells of each tree, at all lifetimes."""
-        per_tree: NDArray[np.int64] = self.levels_.per_tree.sum(axis=0)
-        return per_tree
+        return np.asarray(self.levels_.per_tree.sum(axis=0))
 
     def check(self) -> None:
         """Raise ValueError unless trees, levels and names of columns belong together."""
@@ -253,18 +228,12 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         appended: old ones keep their numbers, and older rows are 0 in new ones. The result depends
         on the order of the rows, not on how they are split into batches. Once there are
         ``max_cells`` cells no more are made, and new rows join those there are. Only features
-        of one lifetime can be extended.
+        of one lifetime can be extended. If anything fails, nothing has changed.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
-        y : ignored
-
-        Returns
-        -------
-        self : MondrianFeatures
-            The transformer; unchanged if anything fails.
         """
         first = not hasattr(self, "trees_")
         rows = check_rows(self, X, reset=first)
@@ -274,16 +243,15 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"partial_fit extends the cells at one lifetime, but there are {lifetimes.size}. "
                 "Pass a number as lifetime."
             )
-        if not first:
+        if first:
+            check_budget(self.max_cells, self.n_estimators)
+            self._seed = draw_seed(self.random_state)
+            how = self.n_estimators, float(lifetimes[0]), self._seed
+            online = OnlineTrees.empty(rows.shape[1], *how)
+            online.extend(rows, self.max_cells)
+            self._follow(online)
+        else:
             self._learn(rows)
-            return self
-        check_budget(self.max_cells, self.n_estimators)
-        self._seed = draw_seed(self.random_state)
-        online = OnlineTrees.empty(
-            rows.shape[1], self.n_estimators, float(lifetimes[0]), self._seed
-        )
-        online.extend(rows, self.max_cells)
-        self._follow(online)
         return self
 
     def _learn(self, rows: FloatArray) -> None:
@@ -333,7 +301,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         Phi : csr_matrix of shape (n_samples, n_cells_)
-            At most M non-zeros a row for each lifetime; int32 indices.
+            At most M non-zeros a row for each lifetime.
         """
         check_is_fitted(self)
         rows = check_rows(self, X)
@@ -341,18 +309,13 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self.levels_.features(node, log_stay)
 
     def apply(self, X: ArrayLike) -> IntArray:
-        """Return the cell of each row in each tree, at the last lifetime.
+        """Return the columns of the cells of rows at the last lifetime, one for each tree, int32.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, fitted before or new. For a new row it is the cell it would lie in if no further
             cut separated it from the fitted rows.
-
-        Returns
-        -------
-        cells : ndarray of shape (n_samples, n_estimators), int32
-            Number of the cell, which is the column of its feature.
         """
         check_is_fitted(self)
         node, _ = self.trees_.walk(check_rows(self, X), self.lifetime_, self.n_jobs)
@@ -362,16 +325,13 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def at(self, lifetime: float) -> MondrianFeatures:
         """Return the same trees stopped at an earlier time: the features of a wider kernel.
 
+        They equal those of a fit with this lifetime and the same seed, and share the memory of
+        these unless these are learning online.
+
         Parameters
         ----------
         lifetime : float
             Time λ between 0 and ``lifetime_``.
-
-        Returns
-        -------
-        features : MondrianFeatures
-            A fitted transformer which shares the memory of this one, unless this one is learning
-            online. Its features equal those of a fit with this lifetime and the same seed.
         """
         check_is_fitted(self)
         if not 0 <= lifetime <= self.lifetime_:
@@ -387,7 +347,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return view
 
     def kernel(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Approximate kernel between rows, :math:`k_M(x, y) = φ(x)^T φ(y)`.
+        """Approximate kernel between rows, :math:`k_M(x, y) = φ(x)^T φ(y)`, in [0, 1].
 
         Parameters
         ----------
@@ -395,16 +355,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Rows.
         Y : array-like of shape (n_samples_Y, n_features) or None, default=None
             Rows, ``X`` where None. Unbiased where at least one row of a pair was fitted.
-
-        Returns
-        -------
-        K : ndarray of shape (n_samples_X, n_samples_Y)
-            Kernel values in [0, 1].
         """
         Phi = self.transform(X)
-        other = Phi if Y is None else self.transform(Y)
-        K: NDArray[np.float64] = (Phi @ other.T).toarray()
-        return K
+        return np.asarray((Phi @ (Phi if Y is None else self.transform(Y)).T).toarray())
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         r"""Return how normal rows are, to find outliers.
@@ -432,16 +385,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._log_shares(check_rows(self, X))
 
     def _log_shares(self, rows: FloatArray) -> FloatArray:
-        """Return the scores of valid rows."""
-        trees, levels = self.trees_, self.levels_
-        log_rows = np.zeros(rows.shape[0])
-        for lifetime, weight in zip(levels.lifetimes, levels.weights, strict=True):
-            node, log_stay = trees.walk(rows, float(lifetime), self.n_jobs)
-            # Cells that a stream cut without their rows may have a count of 0.
-            log_count = np.log(np.maximum(trees.count[node], 1))
-            log_rows += weight * (log_stay + log_count).mean(axis=1)
-        scores: FloatArray = log_rows / levels.weights.sum() - np.log(trees.count[trees.root[0]])
-        return scores
+        return self.levels_.log_shares(self.trees_, rows, self.n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "trees_")

@@ -2,19 +2,134 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from mondrian_kernel._estimator.forest_base import MondrianForest
+from mondrian_kernel._estimator.explainable import ExplainableEstimator
 from mondrian_kernel._estimator.shared_docs import shared_docs
 from mondrian_kernel._estimator.targets import ClassEstimator, NumberEstimator, as_columns
 from mondrian_kernel._linear.losses import check_classes, weigh_classes
+from mondrian_kernel._model.columns import Columns
+from mondrian_kernel._model.fitted import FittedModel
+from mondrian_kernel._model.notes import notes_on
+from mondrian_kernel._online.exact import ExactStream
+from mondrian_kernel._online.learners import Means
+from mondrian_kernel._online.stream import Stream
+from mondrian_kernel._path.choose import choose_forest_width
 from mondrian_kernel._path.driver import Verbose
-from mondrian_kernel._trees.checks import all_or_nothing, draw_seed
+from mondrian_kernel._trees.checks import all_or_nothing, check_ranges, draw_seed
+from mondrian_kernel._trees.levels import Levels, grow_trees
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.features import MondrianFeatures
+
+__all__ = ["MondrianForestClassifier", "MondrianForestRegressor"]
+
+
+class MondrianForest(ExplainableEstimator):
+    """Base of both forests: trees, and leaf values fitted in each tree alone."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **ExplainableEstimator._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    }
+    _penalised = False
+    # The features of another model, whose trees a fit keeps.
+    _shared: MondrianFeatures | None = None
+
+    @classmethod
+    def from_features(
+        cls, features: MondrianFeatures, alpha: float = 1.0, *, scale: Any = None, **params: Any
+    ) -> Self:
+        """Return a forest on the very trees of fitted features; its ``fit`` keeps them.
+
+        Kernel and forest can then be compared on one sample of trees, at every lifetime by
+        ``features.at``. A clone of the forest grows trees of its own.
+
+        Parameters
+        ----------
+        features : MondrianFeatures
+            Fitted features, for instance ``features_`` of a kernel model.
+        alpha : float, default=1.0
+            Shrinkage γ².
+        scale : None or array-like of shape (n_features,), default=None
+            What columns are divided by before they reach the features: ``scale_`` of that model.
+        **params : dict
+            Further parameters of the forest.
+        """
+        check_is_fitted(features)
+        if features.levels_.n_levels > 1:
+            raise ValueError("A forest has one lifetime: pass features.at(lifetime).")
+        params = {"scale": scale, "n_jobs": features.n_jobs, **params}
+        forest = cls(features.lifetime_, alpha, features.trees_.n_trees, **params)
+        forest._shared = features.at(features.lifetime_)
+        return forest
+
+    def _fit_leaves(
+        self,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray | None,
+        columns: Columns,
+        seed: int,
+    ) -> None:
+        """Choose the width, grow the trees on scaled rows and fit their leaves."""
+        notes = notes_on(rows, Y, weight, columns, seed)
+        rows = columns(rows)
+        check_ranges(rows)
+        shared = self._shared
+        wanted = self._wanted()
+        if shared is not None:
+            wanted = wanted._replace(lifetime=shared.lifetime_)
+        lifetime, alpha, path = choose_forest_width(rows, Y, weight, seed, wanted, self._centres)
+        if shared is None:
+            n_trees = int(self.n_estimators)
+            trees, leaf = grow_trees(rows, lifetime, n_trees, seed, self.max_cells, self.n_jobs)
+            levels = Levels.of(trees, np.array([trees.lifetime]))
+            Phi = levels.features(leaf, None)
+        else:
+            trees, levels, Phi = shared.trees_, shared.levels_, shared.transform(rows)
+        s = np.ones(Y.shape[0]) if weight is None else weight
+        # Sums of s p y, s p and s p² over the rows of each leaf, (C, K + 2), with p the probability
+        # that a row lies in it: 1 for rows the trees were grown on.
+        sY, root = s[:, None] * np.hstack([Y, np.ones((Y.shape[0], 1))]), np.sqrt(trees.n_trees)
+        counts = Phi.multiply(Phi).T @ s * trees.n_trees
+        sums = np.hstack([Phi.T @ sY * root, counts[:, None]])
+        b = np.average(Y, axis=0, weights=s) if self._centres else np.zeros(Y.shape[1])
+        # Leaf values (Σ s p (y - b)) / (Σ s p² + γ²), 0 for a leaf without rows.
+        total = np.where(counts + alpha > 0, counts + alpha, np.inf)[:, None]
+        values = (sums[:, :-2] - sums[:, -2:-1] * b) / total / root
+        model = FittedModel(
+            trees, levels, values, b, columns, float(alpha), seed, np.empty(0), sums=sums
+        )
+        self._set_fitted(model, path, notes)
+
+    def check(self) -> None:
+        """Raise ValueError unless the fitted parts belong together."""
+        super().check()
+        if not isinstance(self._shared, MondrianFeatures | None):
+            raise ValueError("_shared holds no features.")
+        if self._stream is None and self._fitted().sums is None:
+            raise ValueError("The sums of the leaves are missing.")
+
+    @property
+    def _centres(self) -> bool:
+        """Whether leaves are shrunk to the mean of y, rather than to 0."""
+        return bool(getattr(self, "fit_intercept", True))
+
+    def _next_stream(self, n_columns: int, n_outputs: int, n_new: int) -> Stream | ExactStream:
+        if self._shared is not None and not hasattr(self, "_model"):
+            raise ValueError("A forest on given trees must be fitted before partial_fit.")
+        return super()._next_stream(n_columns, n_outputs, n_new)
+
+    def _learner(self, n_outputs: int, alpha: float) -> Means:
+        return Means(n_outputs, alpha, self._centres)
 
 
 @shared_docs
@@ -87,22 +202,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.relevance = relevance
-        self.categorical_features = categorical_features
-        self.max_cells = max_cells
-        self.forgetting = forgetting
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @property
-    def _centres(self) -> bool:
-        return self.fit_intercept
+        self._keep(locals())
 
     @all_or_nothing
     def fit(
@@ -118,11 +218,6 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestRegressor
-            The fitted forest.
         """
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
@@ -219,18 +314,7 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self.lifetime = lifetime
-        self.alpha = alpha
-        self.n_estimators = n_estimators
-        self.class_weight = class_weight
-        self.scale = scale
-        self.relevance = relevance
-        self.categorical_features = categorical_features
-        self.max_cells = max_cells
-        self.forgetting = forgetting
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._keep(locals())
 
     @all_or_nothing
     def fit(
@@ -246,11 +330,6 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestClassifier
-            The fitted forest.
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)

@@ -26,7 +26,7 @@ from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._path.ridge_path import RidgeLearner, ridge_path
 from mondrian_kernel._path.sgd_path import sgd_path
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, check_rows, draw_seed
-from mondrian_kernel._trees.trees import cut_sequence
+from mondrian_kernel._trees.trees import CutSequence
 from mondrian_kernel.features import MondrianFeatures
 
 __all__ = ["LifetimePath", "every_cut_path", "lifetime_path", "sgd_path"]
@@ -215,28 +215,14 @@ def every_cut_path(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Rows, used as they are: scale the columns first.
-    y : array-like of shape (n_samples,)
-        Targets.
+    X, y, n_estimators, criterion, validation, fit_intercept, random_state, n_jobs
+        As in :func:`lifetime_path`; y is one column.
     features : MondrianFeatures or None, default=None
         Features fitted on these very rows; the path goes through all their cuts.
-    n_estimators : int, default=350
-        Number of trees M, where ``features`` is None.
     max_lifetime : float or None, default=None
         Terminal lifetime Λ, needed where ``features`` is None.
     alphas : array-like or None, default=None
         Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: 0.01 alone.
-    criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
-        What decides, as in :func:`lifetime_path`.
-    validation : tuple (X, y) or None, default=None
-        Rows held out.
-    fit_intercept : bool, default=True
-        Whether there is an intercept. False for the paper's model.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
-    n_jobs : int or None, default=None
-        Threads that grow the trees.
     callback : callable or None, default=None
         Called as ``callback(done, total, info)`` after each block of cuts, for each alpha.
 
@@ -280,7 +266,7 @@ def every_cut_path(
     end = advance(grown, end, budget)
     trees, leaf = grown.freeze(end)
     features = MondrianFeatures.from_trees(trees, end, n_jobs=n_jobs, seed=seed, names_of=checker)
-    sequence, target = cut_sequence(trees, leaf), Y[:, 0]
+    sequence, target = CutSequence(trees, leaf), Y[:, 0]
     offset = target.mean() if fit_intercept else 0.0
     target = target - offset
     new = None if held_out is None else (held_out[0], held_out[1][:, 0] - offset)

@@ -17,8 +17,7 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
-from mondrian_kernel.dask.cluster import free_bytes
-from mondrian_kernel.dask.inputs import Recipe, parts_of
+from mondrian_kernel.dask.cluster import Recipe, free_bytes, parts_of
 
 distributed = pytest.importorskip("distributed")
 

@@ -10,8 +10,7 @@ from dask.callbacks import Callback
 from numpy.testing import assert_array_equal
 
 from mondrian_kernel.dask.blocks import Blocks
-from mondrian_kernel.dask.cluster import add
-from mondrian_kernel.dask.inputs import Recipe, parts_of, row_array
+from mondrian_kernel.dask.cluster import Recipe, add, parts_of, row_array
 
 rng = np.random.default_rng(0)
 ROWS = rng.normal(size=(90, 3))

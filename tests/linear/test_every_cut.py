@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from mondrian_kernel._linear.every_cut import EveryCut
 from mondrian_kernel._trees.growth import Growth
-from mondrian_kernel._trees.trees import CutSequence, cut_sequence
+from mondrian_kernel._trees.trees import CutSequence
 
 RTOL = 1e-8
 
@@ -25,7 +25,7 @@ def problem(
     X[1], X[2] = X[0], X[0]  # duplicates never part
     growth = Growth(X, m, seed)
     growth.advance(lifetime)
-    sequence = cut_sequence(*growth.freeze())
+    sequence = CutSequence(*growth.freeze())
     new = rng.uniform(-0.3, 1.3, size=(15, 3))
     new[0] = X[5]
     y = rng.standard_normal(n) + X[:, 0]
@@ -223,7 +223,7 @@ def test_leverages_that_drift_are_computed_afresh(shape, monkeypatch):
 def test_no_cuts_and_no_signal():
     growth = Growth(np.ones((6, 1)), 3, 0)
     growth.advance(1.0)
-    result = run(cut_sequence(*growth.freeze()), np.zeros(6), 0.1)
+    result = run(CutSequence(*growth.freeze()), np.zeros(6), 0.1)
     np.testing.assert_array_equal(result.train_error, [0.0])
     np.testing.assert_array_equal(result.coef, np.zeros(3))
     assert result.evidences[0][0] > 1000  # a signal of no variance explains all

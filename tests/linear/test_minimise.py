@@ -7,9 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import SVC
 
 from linear.sparse_problem import LOSSES, features, minimise, targets
-from mondrian_kernel._linear import minimise as module
 from mondrian_kernel._linear.losses import dual_bound, slope
-from mondrian_kernel._linear.operator import CellOperator
 from oracles import objective
 
 WEIGHTS = np.random.default_rng(5).integers(0, 4, size=60).astype(float)
@@ -105,16 +103,3 @@ def test_constant_targets_leave_only_the_intercept():
     assert_allclose(found.W, 0.0, atol=1e-6)
     one_class = minimise(cells, n_cells, np.ones((60, 1)), "hinge", 0.1)
     assert one_class.objective == 0.0
-
-
-def test_bad_arguments():
-    cells, n_cells, _ = features()
-    Y = np.ones((60, 1))
-    with pytest.raises(ValueError, match="loss='huber'"):
-        minimise(cells, n_cells, Y, "huber", 1.0)
-    with pytest.raises(ValueError, match="alpha=0"):
-        minimise(cells, n_cells, Y, "squared", 0.0)
-    with pytest.raises(ValueError, match="neither centre nor weigh"):
-        module.minimise(CellOperator(cells, n_cells), Y, "squared", 1.0)
-    with pytest.raises(ValueError, match="does not match 60 rows"):
-        minimise(cells, n_cells, Y[:-1], "squared", 1.0)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from mondrian_kernel import _settings
-from mondrian_kernel._linear.runs import join_trees
+from mondrian_kernel._linear.runs import Runs
 
 
 def table(n_rows, n_trees, n_choices, rng):
@@ -36,7 +36,7 @@ def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
     V, W = rng.normal(size=(n_rows, n_columns)), rng.normal(size=(n_cells, n_columns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_settings, "RUN_ROW_SHARE", share)
-        runs = join_trees(cells, n_cells)
+        runs = Runs(cells, n_cells)
     assert_allclose(runs.scatter(V, None), Phi.T @ V, atol=1e-12)
     assert_allclose(runs.gather(W, None), Phi @ W, atol=1e-12)
     assert_allclose(runs.gram(V, None), Phi @ (Phi.T @ V), atol=1e-11)
@@ -50,7 +50,7 @@ def test_products(n_rows, n_trees, n_choices, n_columns, share, seed):
 def test_each_level_joins_cells_in_its_own_way(n_rows, n_trees, n_levels, n_columns, seed):
     rng = np.random.default_rng(seed)
     cells, n_cells = table(n_rows, n_trees, 5, rng)
-    runs = join_trees(cells, n_cells)
+    runs = Runs(cells, n_cells)
     n_own = runs.original.size
     joined = rng.random((n_own, n_levels)) < 0.5
     tree = np.searchsorted(
@@ -69,7 +69,7 @@ def test_each_level_joins_cells_in_its_own_way(n_rows, n_trees, n_levels, n_colu
 
 def test_rows_that_share_their_cells_are_one_entry():
     cells, n_cells = table(20, 5, 3, np.random.default_rng(0))
-    runs = join_trees(np.tile(cells, (50, 1)), n_cells)
+    runs = Runs(np.tile(cells, (50, 1)), n_cells)
     assert runs.table.edges[-1] == 1
     assert np.unique(runs.table.joint).size == np.unique(cells, axis=0).shape[0]
 
@@ -77,7 +77,7 @@ def test_rows_that_share_their_cells_are_one_entry():
 def test_a_run_ends_where_too_many_rows_differ():
     rng = np.random.default_rng(0)
     cells, n_cells = table(2000, 30, 4, rng)
-    runs = join_trees(cells, n_cells)
+    runs = Runs(cells, n_cells)
     assert 1 < runs.table.edges[-1] < 30
     entries = runs.table.joint.reshape(2000, -1)
     assert all(np.unique(run).size <= _settings.RUN_ROW_SHARE * 2000 for run in entries.T)
@@ -86,7 +86,7 @@ def test_a_run_ends_where_too_many_rows_differ():
 def test_threads_change_nothing():
     rng = np.random.default_rng(1)
     cells, n_cells = table(20_000, 60, 6, rng)
-    runs, V = join_trees(cells, n_cells), rng.normal(size=(20_000, 8))
+    runs, V = Runs(cells, n_cells), rng.normal(size=(20_000, 8))
     W = runs.scatter(V, 1)
     assert_array_equal(runs.scatter(V, 3), W)
     assert_array_equal(runs.gather(W, 3), runs.gather(W, 1))
@@ -95,4 +95,4 @@ def test_threads_change_nothing():
 
 def test_trees_that_share_a_cell_are_refused():
     with pytest.raises(ValueError, match="Two trees share a cell"):
-        join_trees(np.array([[0, 1], [1, 2]], np.int32), 3)
+        Runs(np.array([[0, 1], [1, 2]], np.int32), 3)

@@ -60,13 +60,13 @@ LATER_FAULTS = {
         "tests/model/test_link.py::test_link_recovers_the_probabilities",
     ),
     "explain: orders without their reverse": Fault(
-        "_model/explain.py",
+        "_estimator/explainable.py",
         "np.stack([one, one[:, ::-1]], axis=1)",
         "np.stack([one, one], axis=1)",
         "tests/test_explain.py::test_many_columns",
     ),
     "explain: neighbours of later blocks are forgotten": Fault(
-        "_model/explain.py",
+        "_estimator/explainable.py",
         "best = np.take_along_axis(best, order, axis=1)",
         "best = best[:, :k]",
         "tests/test_explain.py::test_neighbours_have_the_largest_kernel",

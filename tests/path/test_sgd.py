@@ -133,8 +133,3 @@ def test_a_heavy_penalty_does_not_diverge():
     _, Y = targets(Phi, "squared", 2)
     W, b = run(cells, n_cells, Y, "squared", 1e5, 5)
     assert np.abs(Phi @ W + b).max() < 2.0
-
-
-def test_unknown_loss():
-    with pytest.raises(ValueError, match="loss='huber'"):
-        run(np.zeros((2, 1), np.int32), 1, np.zeros((2, 1)), "huber", 0.1, 1)

@@ -80,7 +80,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("name", "index", "value", "problem"), IMPOSSIBLE)
 def test_impossible_trees_say_what_is_wrong(name, index, value, problem):
-    with pytest.raises(ValueError, match=f"Impossible trees: {problem}"):
+    with pytest.raises(ValueError, match=problem):
         changed(grown(), name, index, value).check()
 
 
@@ -94,7 +94,7 @@ def test_arrays_of_another_type_or_shape_are_refused(name, change):
         "axis": array[..., None],
         "no array": array.tolist(),
     }
-    with pytest.raises(ValueError, match="Impossible trees"):
+    with pytest.raises(ValueError, match=r"another type or shape|parents"):
         dataclasses.replace(grown(), **{name: other[change]}).check()
 
 

@@ -17,13 +17,7 @@ from mondrian_kernel._model.columns import is_learnt
 from mondrian_kernel._tables.columns import needs_encoding, refuse_missing_targets
 from mondrian_kernel._trees.checks import check_magnitudes, check_penalty, no_overflow, refuse_dates
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.encoder import (
-    TableEncoder,
-    encode_table,
-    is_plain,
-    learn_numbers,
-    learn_table,
-)
+from mondrian_kernel.encoder import TableEncoder, encode_table, is_plain, learn_numbers, learn_table
 from mondrian_kernel.on_disk import as_parts
 
 
@@ -39,6 +33,10 @@ class TableInput(BaseEstimator):
     # Whether alpha is the penalty of a linear system, rather than a shrinkage that may be 0.
     _penalised = True
     _encoder: TableEncoder | None = None
+
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """Keep the parameters of ``__init__``, which are its ``locals()``, as attributes."""
+        self.__dict__.update((name, value) for name, value in parameters.items() if name != "self")
 
     @property
     def encoder_(self) -> TableEncoder | None:

@@ -8,26 +8,6 @@ import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.grow import ring
-from mondrian_kernel._kernels.streams import left_key, right_key
-from mondrian_kernel._settings import WALK_ROWS
-
-
-@kernel
-def find_leaves(X, cuts, leaf):
-    """Write the leaf of each row of ``X`` (N, D) in each tree to ``leaf`` int32 (N, M).
-
-    ``cuts`` has the arrays ``root`` (M,), ``left``, ``right``, ``dim`` int32 and ``loc`` over the
-    nodes of all trees; a leaf has ``left`` = -1.
-    """
-    root, left, right, dim, loc = cuts.root, cuts.left, cuts.right, cuts.dim, cuts.loc
-    for begin in range(0, X.shape[0], WALK_ROWS):
-        end = min(begin + WALK_ROWS, X.shape[0])
-        for m in range(root.size):
-            for i in range(begin, end):
-                node = root[m]
-                while left[node] >= 0:
-                    node = left[node] if X[i, dim[node]] <= loc[node] else right[node]
-                leaf[i, m] = node
 
 
 @kernel
@@ -107,15 +87,6 @@ def next_cuts(clocks, tight, count, lifetime, dim, loc):
             if tight[b, d] <= where < tight[b, n_dims + d]:
                 dim[b], loc[b] = d, where
                 break
-
-
-@kernel
-def child_keys(key):
-    """Keys of the left and right children of nodes, alternating, uint64 (2K,)."""
-    out = np.empty(2 * key.size, np.uint64)
-    for b in range(key.size):
-        out[2 * b], out[2 * b + 1] = left_key(key[b]), right_key(key[b])
-    return out
 
 
 @kernel

@@ -38,6 +38,12 @@ def root_keys(seed, first_tree, n_trees):
     return mix(mix(np.full(n_trees, seed, np.uint64) + _GOLDEN) + (tree + np.uint64(1)) * _TREE)
 
 
+def child_keys(key):
+    """Keys of the left and right children of nodes (K,), alternating; nothing is compiled."""
+    mix = getattr(_mix, "py_func", _mix)
+    return np.stack([mix(key ^ _LEFT), mix(key ^ _RIGHT)], axis=1).ravel()
+
+
 @kernel(inline="always")
 def left_key(key):
     """Key of the left child of the node with this key."""

@@ -102,11 +102,7 @@ class Inverse(NamedTuple):
 
 
 def ridge_scores(
-    operator: Operator,
-    Y: FloatArray,
-    dual: FloatArray,
-    alphas: FloatArray,
-    inverse: Inverse | None,
+    operator: Operator, Y: FloatArray, dual: FloatArray, alphas: FloatArray, inverse: Inverse | None
 ) -> Scores:
     """Scores from targets (N, T) and dual coefficients (N, T, A); NaN what needs the inverse.
 

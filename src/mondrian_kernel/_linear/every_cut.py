@@ -63,10 +63,10 @@ class EveryCut:
     --------
     >>> import numpy as np
     >>> from mondrian_kernel._trees.growth import Growth
-    >>> from mondrian_kernel._trees.trees import cut_sequence
+    >>> from mondrian_kernel._trees.trees import CutSequence
     >>> growth = Growth(np.arange(4.0)[:, None], n_trees=2, seed=0)
     >>> growth.advance(9.0)
-    >>> cuts = EveryCut(cut_sequence(*growth.freeze()), np.array([-1.0, 0.0, 0.0, 1.0]), 0.1)
+    >>> cuts = EveryCut(CutSequence(*growth.freeze()), np.array([-1.0, 0.0, 0.0, 1.0]), 0.1)
     >>> cuts.run()
     True
     >>> bool(cuts.train_error[0] == 0.5 and cuts.train_error[-1] < 0.01)

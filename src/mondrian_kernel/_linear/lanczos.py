@@ -51,11 +51,6 @@ class Krylov(NamedTuple):
                 stacklevel=2,
             )
 
-    def log_quadratic(self, column: int, alphas: FloatArray) -> FloatArray:
-        """``zᵀ ln(K + αI) z`` for the start z of a column, by Gauss quadrature, (A,)."""
-        square: float = self.norm[column] ** 2
-        return square * first_log(self.a[:, column], self.b[:-1, column], alphas)
-
 
 def krylov(operator: Products, starts: FloatArray, alphas: FloatArray, tol: float) -> Krylov:
     r"""Lanczos from the columns of ``starts`` (N, L·k) until every shift is solved.
@@ -208,8 +203,10 @@ class Probes:
 
     def log_det(self, level: int) -> tuple[FloatArray, FloatArray]:
         """``ln det(K + αI)`` (A,) by stochastic Lanczos quadrature, and its standard error."""
-        k = self._Z.shape[1]
-        logs = np.array([self._krylov.log_quadratic(level * k + j, self._alphas) for j in range(k)])
+        k, found = self._Z.shape[1], self._krylov
+        columns = range(level * k, (level + 1) * k)
+        first = [first_log(found.a[:, c], found.b[:-1, c], self._alphas) for c in columns]
+        logs = found.norm[columns, None] ** 2 * first  # zᵀ ln(K + αI) z, by Gauss quadrature
         std = logs.std(axis=0, ddof=1) / np.sqrt(k)
         return logs.mean(axis=0) + self._operator.centre * np.log(self._alphas), std
 

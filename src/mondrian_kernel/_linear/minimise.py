@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.conjugate_gradients import Product, Progress, conjugate_gradients
 from mondrian_kernel._linear.losses import (
-    check_loss,
     dual_bound,
     hessian,
     intercept_hessian,
@@ -72,13 +71,6 @@ def minimise(
     >>> W.ravel().round(3), b.round(3)
     (array([-0.707,  0.707, -0.354,  0.354]), array([1.5]))
     """
-    check_loss(loss)
-    if not alpha > 0:
-        raise ValueError(f"alpha={alpha} must be positive.")
-    if operator.centre or not np.all(operator.sample_weight == 1.0):
-        raise ValueError("The operator must neither centre nor weigh its rows.")
-    if Y.ndim != 2 or Y.shape[0] != operator.n_rows:
-        raise ValueError(f"Y of shape {Y.shape} does not match {operator.n_rows} rows of cells.")
     s = np.ones(operator.n_rows) if sample_weight is None else np.asarray(sample_weight, float)
     dual, b = (np.zeros_like(Y), np.zeros(Y.shape[1])) if start is None else start
     if loss == "hinge":

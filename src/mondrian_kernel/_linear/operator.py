@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.runs import LANES, Runs, join_trees
+from mondrian_kernel._linear.runs import LANES, Runs
 from mondrian_kernel._trees.levels import cell_features
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
@@ -241,7 +241,7 @@ class CellOperator(Operator):
         self._groups: IntArray = each if groups is None else groups
         if np.any(self._groups[1:] < self._groups[:-1]) or self._groups.shape[1] > LANES:
             raise ValueError("groups must ascend from cell to cell, in at most eight levels.")
-        self.centre, self.n_jobs = centre, n_jobs
+        self.centre, self.n_jobs, self._value = centre, n_jobs, float(cells.shape[1] ** -0.5)
         self.sample_weight = np.ones(cells.shape[0]) if sample_weight is None else sample_weight
 
     @property
@@ -301,14 +301,9 @@ class CellOperator(Operator):
         K *= self.root_weight[:, None]
         return self._centred_matrix(K)
 
-    @property
-    def _value(self) -> float:
-        """Value of a feature, 1/√M."""
-        return float(self.cells.shape[1] ** -0.5)
-
     @cached_property
     def _runs(self) -> Runs:
-        return join_trees(self.cells, int(self.n_cells[-1]))
+        return Runs(self.cells, int(self.n_cells[-1]))
 
     @cached_property
     def _same(self) -> NDArray[np.uint8]:

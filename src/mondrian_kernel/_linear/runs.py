@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -35,18 +33,39 @@ class RunTable(NamedTuple):
     cell: IntArray
 
 
-@dataclass(frozen=True, eq=False)
 class Runs:
-    """Indicator features Φ of ``n_rows`` rows as entries of runs of trees.
+    """Indicator features Φ of rows in a table of cells (N, M) as entries of runs of trees.
 
-    ``original`` is the number of each cell in the table of cells that the runs were made of, which
-    had ``n_cells``.
+    ``original`` is the number that each cell has in that table, which has ``n_cells``.
     """
 
-    table: RunTable
-    original: IntArray
-    n_cells: int
-    n_rows: int
+    def __init__(self, cells: IntArray, n_cells: int) -> None:
+        from mondrian_kernel._kernels.joint import join
+
+        self.n_cells, (self.n_rows, n_trees) = n_cells, cells.shape
+        limit = max(1, int(settings.RUN_ROW_SHARE * self.n_rows))
+        joint, first = np.empty((n_trees, self.n_rows), np.int32), np.empty(n_trees + 1, np.int64)
+        before, cell = np.empty((2, self.n_rows * (n_trees + 1)), np.int32)  # mostly not touched
+        original = np.empty(n_cells, np.int32)
+        n_runs, n_own = join(cells, n_cells, limit, joint, first, before, cell, original)
+        if n_own < 0:
+            raise ValueError("Two trees share a cell.")
+        self.original, first, joint = original[:n_own].copy(), first[: n_runs + 1], joint[:n_runs]
+        before, cell = before[: first[-1]].copy(), cell[: first[-1]].copy()
+        block = first[:-1] // settings.RUN_BLOCK_ENTRIES
+        edges = np.append(np.flatnonzero(np.diff(block, prepend=-1)), n_runs)
+        first_cell = np.append(cell[first[edges[:-1]]], n_own)
+        # Entries and cells are counted from the first of their block.
+        sizes = np.diff(first[edges])
+        joint -= np.repeat(first[edges[:-1]], np.diff(edges)).astype(np.int32)[:, None]
+        before = np.maximum(before - np.repeat(first[edges[:-1]], sizes), -1).astype(np.int32)
+        cell -= np.repeat(first_cell[:-1], sizes).astype(np.int32)
+        side_by_side = np.concatenate([joint[a:b].T.ravel() for a, b in pairwise(edges)])
+        self.table = RunTable(side_by_side, edges, first[edges], first_cell, before, cell)
+        # Most entries and most cells of a block; and the first and last block of each share.
+        self._rooms = int(sizes.max()), int(np.diff(first_cell).max())
+        shares = np.linspace(0, edges.size - 1, settings.OPERATOR_SHARES + 1).astype(int)
+        self._shares = list(pairwise(np.unique(shares).tolist()))
 
     def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
         """Return Φᵀ V for V (N, k): sums over the rows of each cell."""
@@ -117,17 +136,6 @@ class Runs:
             total += part
         return total
 
-    @cached_property
-    def _shares(self) -> list[tuple[int, int]]:
-        n_blocks = self.table.edges.size - 1
-        edges = np.linspace(0, n_blocks, settings.OPERATOR_SHARES + 1).astype(int)
-        return list(pairwise(np.unique(edges).tolist()))
-
-    @cached_property
-    def _rooms(self) -> list[int]:
-        """Most entries and most cells of a block."""
-        return [int(np.diff(first).max()) for first in (self.table.first, self.table.first_cell)]
-
 
 def _by_eight(
     product: Callable[[FloatArray], FloatArray], V: FloatArray, n_rows: int, n_levels: int = 1
@@ -143,33 +151,6 @@ def _by_eight(
         panel[:, :width], panel[:, width:] = V[:, some], 0.0
         out[:, some] = product(panel)[:, :width]
     return out
-
-
-def join_trees(cells: IntArray, n_cells: int) -> Runs:
-    """Join the trees of a table of cells (N, M); see :class:`Runs`."""
-    from mondrian_kernel._kernels.joint import join
-
-    n_rows, n_trees = cells.shape
-    limit = max(1, int(settings.RUN_ROW_SHARE * n_rows))
-    joint, first = np.empty((n_trees, n_rows), np.int32), np.empty(n_trees + 1, np.int64)
-    before, cell = np.empty((2, n_rows * (n_trees + 1)), np.int32)  # most of it is never touched
-    original = np.empty(n_cells, np.int32)
-    n_runs, n_own = join(cells, n_cells, limit, joint, first, before, cell, original)
-    if n_own < 0:
-        raise ValueError("Two trees share a cell.")
-    first, joint = first[: n_runs + 1], joint[:n_runs]
-    before, cell = before[: first[-1]].copy(), cell[: first[-1]].copy()
-    block = first[:-1] // settings.RUN_BLOCK_ENTRIES
-    edges = np.append(np.flatnonzero(np.diff(block, prepend=-1)), n_runs)
-    first_cell = np.append(cell[first[edges[:-1]]], n_own)
-    # Entries and cells are counted from the first of their block.
-    sizes = np.diff(first[edges])
-    joint -= np.repeat(first[edges[:-1]], np.diff(edges)).astype(np.int32)[:, None]
-    before = np.maximum(before - np.repeat(first[edges[:-1]], sizes), -1).astype(np.int32)
-    cell -= np.repeat(first_cell[:-1], sizes).astype(np.int32)
-    side_by_side = np.concatenate([joint[a:b].T.ravel() for a, b in pairwise(edges)])
-    table = RunTable(side_by_side, edges, first[edges], first_cell, before, cell)
-    return Runs(table, original[:n_own].copy(), n_cells, n_rows)
 
 
 def rows_of_eight(n: int) -> FloatArray:

@@ -38,8 +38,13 @@ class Wanted(NamedTuple):
         """Return the number of trees of a path, at most ``most``."""
         return most if isinstance(self.n_estimators, str) else min(self.n_estimators, most)
 
+    def how(self, most: int) -> dict[str, Any]:
+        """Return options of a path of at most so many trees."""
+        told = listener(self.verbose)
+        return {"n_estimators": self.n_trees(most), "n_jobs": self.n_jobs, "callback": told}
 
-def choose(wanted: Wanted, evaluate: Callable[..., LifetimePath], **how: Any) -> Choice:
+
+def choose(wanted: Wanted, evaluate: Callable[..., LifetimePath]) -> Choice:
     """Return a lifetime and an alpha, and the path they were chosen on.
 
     ``evaluate`` returns the path at given ``lifetimes`` and ``alphas``, where None leaves them to
@@ -50,7 +55,7 @@ def choose(wanted: Wanted, evaluate: Callable[..., LifetimePath], **how: Any) ->
     alphas = None if isinstance(alpha, str) else np.array([float(alpha)])
     if lifetimes is not None and alphas is not None:
         return float(lifetime), float(alpha), None
-    path = evaluate(lifetimes=lifetimes, alphas=alphas, **how)
+    path = evaluate(lifetimes=lifetimes, alphas=alphas)
     return path.best_lifetime if lifetimes is None else float(lifetime), path.best_alpha, path
 
 
@@ -169,16 +174,9 @@ def choose_loss_width(
 ) -> Choice:
     """Choose for a classifier, on some rows and trees."""
     most = np.clip(settings.LOSS_SAMPLE_TARGETS // n_classes, *settings.LOSS_SAMPLE_ROWS)
-    return choose(
-        wanted,
-        partial(loss_path, rows, labels, n_classes, loss),
-        n_estimators=wanted.n_trees(settings.LOSS_SAMPLE_TREES),
-        max_rows=int(most),
-        sample_weight=sample_weight,
-        seed=seed,
-        n_jobs=wanted.n_jobs,
-        callback=listener(wanted.verbose),
-    )
+    how: dict[str, Any] = {"max_rows": int(most), "sample_weight": sample_weight, "seed": seed}
+    how |= wanted.how(settings.LOSS_SAMPLE_TREES)
+    return choose(wanted, partial(loss_path, rows, labels, n_classes, loss, **how))
 
 
 def choose_forest_width(
@@ -191,21 +189,14 @@ def choose_forest_width(
 ) -> Choice:
     """Choose for a forest, on some rows and trees."""
 
-    def evaluate(**how: Any) -> LifetimePath:
+    def evaluate(**grid: Any) -> LifetimePath:
         first, weight = join_equal(rows, Y, sample_weight)
         some = np.random.default_rng(seed).permutation(first.size)[: settings.FOREST_SAMPLE_ROWS]
-        data = rows[first[some]], Y[first[some]]
-        return forest_path(*data, sample_weight=weight[some], **how)
+        how = grid | wanted.how(settings.FOREST_SAMPLE_TREES)
+        how |= {"sample_weight": weight[some], "fit_intercept": fit_intercept, "seed": seed}
+        return forest_path(rows[first[some]], Y[first[some]], **how)
 
-    return choose(
-        wanted,
-        evaluate,
-        n_estimators=wanted.n_trees(settings.FOREST_SAMPLE_TREES),
-        fit_intercept=fit_intercept,
-        seed=seed,
-        n_jobs=wanted.n_jobs,
-        callback=listener(wanted.verbose),
-    )
+    return choose(wanted, evaluate)
 
 
 def enough_trees(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.losses import check_loss, encode, value
+from mondrian_kernel._linear.losses import encode, value
 from mondrian_kernel._linear.minimise import Minimum, minimise
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._path.checks import default_alphas
@@ -65,7 +65,6 @@ def loss_path(
     >>> bool(np.nanmin(path.score) < 0.5 * np.log(2))
     True
     """
-    check_loss(loss)
     grid = default_alphas() if alphas is None else np.unique(np.asarray(alphas, dtype=float))
     wanted = None if lifetimes is None else np.unique(np.asarray(lifetimes, dtype=float))
     s = np.ones(rows.shape[0]) if sample_weight is None else sample_weight

@@ -15,11 +15,9 @@ from scipy.special import logsumexp
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import centred_targets, signal_variance
-from mondrian_kernel._linear.operator import CellOperator
-from mondrian_kernel._linear.ridge import Fit, PredictiveVariance
+from mondrian_kernel._linear.ridge import PredictiveVariance
 from mondrian_kernel._path.result import LifetimePath, RidgeRows
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.features import MondrianFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +74,26 @@ class WidthMixture:
         return average
 
 
-@dataclass(eq=False)
 class RidgeComponent:
-    """Ridge regression at one lifetime; ``keep`` tells whether it holds on to a dense factor."""
+    """Ridge regression of a path at one lifetime; with ``keep`` it holds on to a dense factor.
 
-    features: MondrianFeatures
-    operator: CellOperator
-    alpha: float
-    fit: Fit
-    signal_variance: FloatArray
-    keep: bool
+    The signal variance is the likeliest where it is ``profiled``, else 1.
+    """
+
+    keep = False
     _variance: PredictiveVariance | None = None
+
+    def __init__(self, path: LifetimePath, lifetime: float, alpha: float, profiled: bool) -> None:
+        rows = path.model
+        if not isinstance(rows, RidgeRows):
+            raise ValueError("This path holds no ridge models.")
+        self.features, self.alpha = path.features(lifetime), alpha
+        self.operator = rows.operator(lifetime)
+        self.fit = rows.fit(self.operator, alpha)
+        self.signal_variance = np.ones(self.fit.intercept.size)
+        if profiled:
+            target, _ = centred_targets(self.operator, rows.y)
+            self.signal_variance = signal_variance(self.operator, target, self.fit.dual)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
@@ -102,29 +109,6 @@ class RidgeComponent:
             self._variance = variance
         of_y = (variance(Phi) + self.alpha)[:, None] * self.signal_variance
         return mean.reshape(shape), np.sqrt(of_y).reshape(shape)
-
-
-def components(
-    path: LifetimePath, lifetimes: FloatArray, alpha: float, *, profiled: bool
-) -> list[RidgeComponent]:
-    """Fit ridge regression at each lifetime; factors are kept while they fit in 1 GB together.
-
-    The signal variance is the likeliest where it is ``profiled``, else 1.
-    """
-    rows = path.model
-    if not isinstance(rows, RidgeRows):
-        raise ValueError("This path holds no ridge models.")
-    operators = [rows.operator(t) for t in lifetimes.tolist()]
-    keep = 8 * sum(operator.size**2 for operator in operators) <= settings.MIXTURE_BYTES
-    parts = []
-    for lifetime, operator in zip(lifetimes.tolist(), operators, strict=True):
-        fit = rows.fit(operator, alpha)
-        sigma2 = np.ones(fit.intercept.size)
-        if profiled:
-            sigma2 = signal_variance(operator, centred_targets(operator, rows.y)[0], fit.dual)
-        features = path.features(lifetime)
-        parts.append(RidgeComponent(features, operator, alpha, fit, sigma2, keep))
-    return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +158,11 @@ class LifetimePosterior:
         lowest, highest = self.prior.support() if hasattr(self.prior, "support") else (0.0, np.inf)
         edges = np.clip(self.edges, lowest, highest)
         a, b = edges[held, None], edges[held + 1, None]
-        x, w = _gauss_legendre(settings.MEAN_NODES, max(1, settings.MEAN_PARTS // held.size))
+        # Gauss and Legendre's nodes in [0, 1] and weights, repeated on equal parts.
+        nodes, w = np.polynomial.legendre.leggauss(settings.MEAN_NODES)
+        n_parts = max(1, settings.MEAN_PARTS // held.size)
+        x = ((np.arange(n_parts)[:, None] + (nodes + 1.0) / 2.0) / n_parts).ravel()
+        w = np.tile(w / (2.0 * n_parts), n_parts)
         # By parts: the mean over [a, b] is b minus the integral of the distribution function.
         means = b[:, 0] - (b - a)[:, 0] * (self._share(a, b, a + (b - a) * x) @ w)
         return float(self.weights[held] @ means / self.weights[held].sum())
@@ -185,17 +173,12 @@ class LifetimePosterior:
         return posterior_html(self)
 
     def interval(self, p: float = 0.95) -> tuple[float, float]:
-        """Equal-tailed interval of λ with posterior probability p.
+        """Interval of λ of posterior probability p: the quantiles (1 - p) / 2 and (1 + p) / 2.
 
         Parameters
         ----------
         p : float, default=0.95
             Probability, between 0 and 1.
-
-        Returns
-        -------
-        lower, upper : float
-            Quantiles (1 - p) / 2 and (1 + p) / 2.
         """
         if not 0 < p < 1:
             raise ValueError(f"p must lie between 0 and 1, got {p}.")
@@ -251,10 +234,12 @@ class LifetimePosterior:
     @cached_property
     def _mixture(self) -> WidthMixture:
         lifetimes, weights = self._likely(settings.NEGLIGIBLE_WEIGHT)
-        profiled = self.evidence == "evidence"
-        return WidthMixture(
-            weights, components(self.path, lifetimes, self.alpha, profiled=profiled)
-        )
+        how = self.alpha, self.evidence == "evidence"
+        parts = [RidgeComponent(self.path, lifetime, *how) for lifetime in lifetimes.tolist()]
+        keep = 8 * sum(part.operator.size**2 for part in parts) <= settings.MIXTURE_BYTES
+        for part in parts:
+            part.keep = keep
+        return WidthMixture(weights, parts)
 
     def _likely(self, share: float) -> tuple[FloatArray, FloatArray]:
         """Lifetimes at least ``share`` times as likely as the likeliest, and weights of sum 1."""
@@ -355,13 +340,6 @@ def width_posterior(path: LifetimePath) -> LifetimePosterior:
 def likely_widths(path: LifetimePath) -> tuple[FloatArray, FloatArray]:
     """Lifetimes that are not negligible beside the likeliest, and their weights, which sum to 1."""
     return width_posterior(path)._likely(settings.UNLIKELY_WEIGHT)
-
-
-def _gauss_legendre(n_nodes: int, n_parts: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes in [0, 1] and weights of the rule repeated on equal parts."""
-    x, w = np.polynomial.legendre.leggauss(n_nodes)
-    nodes = (np.arange(n_parts)[:, None] + (x + 1.0) / 2.0) / n_parts
-    return nodes.ravel(), np.tile(w / (2.0 * n_parts), n_parts)
 
 
 def log_mass(prior: Any, a: ArrayLike, b: ArrayLike) -> FloatArray:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mondrian_kernel._linear.operator import CellOperator
 from mondrian_kernel._linear.ridge import Fit, solve
+from mondrian_kernel._trees.checks import require
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.features import MondrianFeatures
 
@@ -65,14 +66,13 @@ class RidgeRows:
         """Raise ValueError unless these can be rows of the trees."""
         self.trees.trees_.check_leaves(self.leaf)
         n_rows, weight = self.leaf.shape[0], self.sample_weight
-        if self.y.shape != (n_rows, self.offset.size) or self.offset.ndim != 1 or n_rows == 0:
-            raise ValueError(f"y has the shape {self.y.shape}, but there are {n_rows} rows.")
-        if not (np.isfinite(self.y).all() and np.isfinite(self.offset).all()):
-            raise ValueError("A target is not a finite number.")
-        if weight is not None and (
-            weight.shape != (n_rows,) or not (np.isfinite(weight) & (weight > 0)).all()
-        ):
-            raise ValueError("The weights of the rows are not positive numbers.")
+        fits = self.y.shape == (n_rows, self.offset.size) and self.offset.ndim == 1 and n_rows > 0
+        require(fits, f"y of the shape {self.y.shape} for {n_rows} rows")
+        finite = np.isfinite(self.y).all() and np.isfinite(self.offset).all()
+        require(finite, "a target that is not finite")
+        if weight is not None:
+            positive = weight.shape == (n_rows,) and (np.isfinite(weight) & (weight > 0)).all()
+            require(positive, "weights of rows that are not positive")
 
     def fit(self, operator: CellOperator, alpha: float) -> Fit:
         """Fit ridge regression to the rows at a lifetime."""
@@ -95,12 +95,23 @@ class SgdWeights:
     def check(self) -> None:
         """Raise ValueError unless these can be weights of the cells."""
         n_scores = self.intercept.size
-        if self.intercept.ndim != 1 or self.coef.shape != (self.trees.n_cells_, n_scores):
-            raise ValueError(f"The weights have the shape {self.coef.shape}.")
-        if self.classes is not None and self.classes.shape != (max(n_scores, 2),):
-            raise ValueError(f"There are {n_scores} scores of {self.classes.size} classes.")
-        if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
-            raise ValueError("A weight is not a finite number.")
+        fits = self.intercept.ndim == 1 and self.coef.shape == (self.trees.n_cells_, n_scores)
+        require(fits, f"weights of the shape {self.coef.shape}")
+        known = self.classes is None or self.classes.shape == (max(n_scores, 2),)
+        require(known, f"{n_scores} scores of other classes")
+        finite = np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()
+        require(finite, "a weight that is not finite")
+
+
+def _curve(name: str, doc: str) -> Any:
+    """Return the property that is a curve of a path; one of rows held out may be None."""
+
+    def read(path: LifetimePath) -> FloatArray | None:
+        if name not in path.curves and not name.startswith("validation"):
+            raise AttributeError(f"This path has no {name}: it has {', '.join(path.curves)}.")
+        return path.curves.get(name)
+
+    return property(read, doc=doc)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,55 +192,23 @@ class LifetimePath:
         """Alpha with the best score."""
         return float(self.alphas[self.best_index[1]])
 
-    @property
-    def train_error(self) -> FloatArray:
-        """Mean squared error on the rows that were fitted, (L, A)."""
-        return self._curve("train_error")
-
-    @property
-    def loo_error(self) -> FloatArray:
-        """Mean squared error when each row is left out in turn, (L, A)."""
-        return self._curve("loo_error")
-
-    @property
-    def loo_error_std(self) -> FloatArray:
-        """Standard error of ``loo_error`` from random vectors; 0 where it is exact, (L, A)."""
-        return self._curve("loo_error_std")
-
-    @property
-    def validation_error(self) -> FloatArray | None:
-        """Mean squared error on the rows held out, (L, A); None where there are none."""
-        return self.curves.get("validation_error")
-
-    @property
-    def log_marginal_likelihood(self) -> FloatArray:
-        """Log-likelihood of y with the signal variance at its best, (L, A)."""
-        return self._curve("log_marginal_likelihood")
-
-    @property
-    def log_marginal_likelihood_paper(self) -> FloatArray:
-        """The same with prior variance 1 of the weights and noise variance alpha, (L, A)."""
-        return self._curve("log_marginal_likelihood_paper")
-
-    @property
-    def log_marginal_likelihood_std(self) -> FloatArray:
-        """Standard error of both log-likelihoods; 0 where they are exact, (L, A)."""
-        return self._curve("log_marginal_likelihood_std")
-
-    @property
-    def train_loss(self) -> FloatArray:
-        """Mean loss on the rows that were fitted, (L, A)."""
-        return self._curve("train_loss")
-
-    @property
-    def validation_loss(self) -> FloatArray | None:
-        """Mean loss on the rows held out, (L, A); None where there are none."""
-        return self.curves.get("validation_loss")
-
-    def _curve(self, name: str) -> FloatArray:
-        if name not in self.curves:
-            raise AttributeError(f"This path has no {name}: it has {', '.join(self.curves)}.")
-        return self.curves[name]
+    train_error = _curve("train_error", "Mean squared error on the rows that were fitted, (L, A).")
+    loo_error = _curve("loo_error", "Mean squared error when each row is left out in turn, (L, A).")
+    loo_error_std = _curve("loo_error_std", "Its standard error, 0 where it is exact, (L, A).")
+    validation_error = _curve(
+        "validation_error", "Mean squared error on the rows held out, (L, A), or None."
+    )
+    log_marginal_likelihood = _curve(
+        "log_marginal_likelihood", "Log-likelihood with the best signal variance, (L, A)."
+    )
+    log_marginal_likelihood_paper = _curve(
+        "log_marginal_likelihood_paper", "The same with variance 1 and noise alpha, (L, A)."
+    )
+    log_marginal_likelihood_std = _curve(
+        "log_marginal_likelihood_std", "Standard error of both, (L, A)."
+    )
+    train_loss = _curve("train_loss", "Mean loss on the rows that were fitted, (L, A).")
+    validation_loss = _curve("validation_loss", "Mean loss on the rows held out, (L, A), or None.")
 
     @property
     def trees(self) -> MondrianFeatures:
@@ -237,17 +216,12 @@ class LifetimePath:
         return self._fitted().trees
 
     def features(self, lifetime: float | None = None) -> MondrianFeatures:
-        """Return the features at a lifetime, a fitted transformer.
+        """Return the features at a lifetime, fitted, which share the trees of the path.
 
         Parameters
         ----------
         lifetime : float or None, default=None
             Lifetime λ. None: the best, or the last of a path by stochastic gradients.
-
-        Returns
-        -------
-        features : MondrianFeatures
-            Features which share the trees of the path.
         """
         return self._fitted().trees.at(self._lifetime(lifetime))
 
@@ -327,19 +301,18 @@ class LifetimePath:
             ("alphas", self.alphas, (A,)),
             *((name, values, (L, A)) for name, values in self.curves.items()),
         ]:
-            if values.shape != shape or 0 in shape:
-                raise ValueError(f"{name} has the shape {values.shape}, not {shape}.")
+            fits = values.shape == shape and 0 not in shape
+            require(fits, f"{name} of the shape {values.shape}, not {shape}")
         end = np.inf if self.model is None else self.model.trees.lifetime_
         rising = (np.diff(self.lifetimes) >= 0).all() and (np.diff(self.alphas) > 0).all()
-        if not rising or not 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= end:
-            raise ValueError("Lifetimes or alphas are out of order or out of range.")
+        in_order = rising and 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= end
+        require(in_order, "lifetimes or alphas out of order or out of range")
         least = self.alphas[0] >= 0 if self.model is None else self.alphas[0] > 0
-        if not (least and np.isfinite(self.alphas[-1]) and 0 <= self.slack < np.inf):
-            raise ValueError("An alpha or the slack is out of range.")
-        if self.solver is not None and self.solver.shape != (L,):
-            raise ValueError(f"solver has the shape {self.solver.shape}.")
-        if not any(name in self.curves for name in _CURVES.get(self.criterion, ())):
-            raise ValueError(f"There is no curve of the criterion {self.criterion!r}.")
+        in_range = least and np.isfinite(self.alphas[-1]) and 0 <= self.slack < np.inf
+        require(in_range, "an alpha or a slack out of range")
+        require(self.solver is None or self.solver.shape == (L,), "a solver of another shape")
+        judged = any(name in self.curves for name in _CURVES.get(self.criterion, ()))
+        require(judged, f"no curve of the criterion {self.criterion!r}")
 
     def _fitted(self) -> RidgeRows | SgdWeights:
         if self.model is None:

@@ -108,11 +108,17 @@ def check_columns(estimator: Any, n_columns: int) -> None:
         raise ValueError(f"The trees have {n_columns} columns, but the rows have others.")
 
 
+def require(holds: object, problem: str) -> None:
+    """Raise ValueError with a problem unless something holds."""
+    if not holds:
+        raise ValueError(problem)
+
+
 def check_vectors(**arrays: Any) -> None:
     """Raise ValueError unless each is a vector of float64."""
     for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.ndim != 1:
-            raise ValueError(f"{name} is not a vector of numbers.")
+        vector = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.ndim == 1
+        require(vector, f"{name} is not a vector of numbers.")
 
 
 def check_numbers(record: object, **shapes: tuple[int, ...]) -> None:

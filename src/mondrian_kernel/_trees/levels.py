@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._trees.checks import check_budget, check_vectors, naming
+from mondrian_kernel._trees.checks import check_budget, check_vectors, naming, require
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.threads import Tell, no_one
@@ -106,34 +106,42 @@ class Levels:
                 data[:, level] *= np.exp(log_stay[:, :, level])
         return sparse_rows(column.reshape(n_rows, -1), data.reshape(n_rows, -1), self.n_features)
 
+    def log_shares(self, trees: Trees, rows: FloatArray, n_jobs: int | None) -> FloatArray:
+        """Mean logarithm of the share of all rows in the cells of each row, (n,)."""
+        log_rows = np.zeros(rows.shape[0])
+        for lifetime, weight in zip(self.lifetimes, self.weights, strict=True):
+            node, log_stay = trees.walk(rows, float(lifetime), n_jobs)
+            # Cells that a stream cut without their rows may have a count of 0.
+            log_count = np.log(np.maximum(trees.count[node], 1))
+            log_rows += weight * (log_stay + log_count).mean(axis=1)
+        scores: FloatArray = log_rows / self.weights.sum() - np.log(trees.count[trees.root[0]])
+        return scores
+
     def check(self, trees: Trees) -> None:
         """Raise ValueError unless these can be the cells of ``trees``."""
         n_levels, (n_nodes, n_trees) = self.n_levels, (trees.time.size, trees.n_trees)
         shapes = (self.lifetimes.shape, self.weights.shape, self.column.shape, self.per_tree.shape)
-        if shapes != ((n_levels,), (n_levels,), (n_levels, n_nodes), (n_levels, n_trees)):
-            raise ValueError(f"The arrays of the levels have shapes {shapes}.")
-        if n_levels == 0 or not (np.diff(self.lifetimes) > 0).all():
-            raise ValueError("The lifetimes of the levels do not increase.")
-        if not 0 <= self.lifetimes[0] <= self.lifetimes[-1] <= trees.lifetime:
-            raise ValueError("A level's lifetime is negative or beyond that of the trees.")
-        if not (np.isfinite(self.weights) & (self.weights > 0)).all():
-            raise ValueError("The weights of the levels are not positive numbers.")
-        for lifetime, column, per_tree in zip(
-            self.lifetimes, self.column, self.per_tree, strict=True
-        ):
+        wanted = ((n_levels,), (n_levels,), (n_levels, n_nodes), (n_levels, n_trees))
+        require(shapes == wanted, f"arrays of the shapes {shapes}")
+        lifetimes, weights = self.lifetimes, self.weights
+        require(n_levels and (np.diff(lifetimes) > 0).all(), "lifetimes that do not increase")
+        in_time = 0 <= lifetimes[0] <= lifetimes[-1] <= trees.lifetime
+        require(in_time, "a lifetime that is negative or beyond that of the trees")
+        require((np.isfinite(weights) & (weights > 0)).all(), "weights that are not positive")
+        roots = trees.root[trees.root >= 0]
+        for lifetime, column, per_tree in zip(lifetimes, self.column, self.per_tree, strict=True):
             cut = (trees.time <= lifetime) & np.isfinite(trees.time)
-            if (column < -1).any() or ((column < 0) != cut).any():
-                raise ValueError("Cells and cuts of a level disagree.")
+            agree = (column >= -1).all() and ((column < 0) == cut).all()
+            require(agree, "cells and cuts that disagree")
             inside = np.flatnonzero((column >= 0) & (trees.parent >= 0))
             parent = column[trees.parent[inside]]
-            if ((parent >= 0) & (parent != column[inside])).any():
-                raise ValueError("A node lies in another cell than its parent.")
-            roots = trees.root[trees.root >= 0]
+            nested = (parent < 0) | (parent == column[inside])
+            require(nested.all(), "a node in another cell than its parent")
             top = np.concatenate([roots[column[roots] >= 0], inside[parent < 0]])
-            if not np.array_equal(np.sort(column[top]), np.arange(top.size)):
-                raise ValueError("The cells of a level are not numbered one by one.")
-            if not np.array_equal(np.bincount(trees.tree[top], minlength=n_trees), per_tree):
-                raise ValueError("The number of cells of a tree is wrong.")
+            numbered = np.array_equal(np.sort(column[top]), np.arange(top.size))
+            require(numbered, "cells that are not numbered one by one")
+            counts = np.bincount(trees.tree[top], minlength=n_trees)
+            require(np.array_equal(counts, per_tree), "a wrong number of cells of a tree")
 
 
 def check_lifetimes(lifetime: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
@@ -220,8 +228,8 @@ def check_online(online: OnlineTrees) -> None:
     online_levels(online, slice(None)).check(trees)
     check_vectors(stop=stop)
     clock = stop[trees.left < 0]
-    if not ((clock >= 0) & (clock <= online.lifetime)).all():
-        raise ValueError("The clock of a leaf is out of range.")
+    in_time = (clock >= 0) & (clock <= online.lifetime)
+    require(in_time.all(), "The clock of a leaf is out of range.")
 
 
 def online_levels(online: OnlineTrees, rungs: slice, weights: FloatArray | None = None) -> Levels:

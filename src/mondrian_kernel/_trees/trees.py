@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import STEP, NodeTable
+from mondrian_kernel._trees.checks import require
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
@@ -160,41 +161,38 @@ class Trees:
         is_leaf = self.left < 0
         left, right = self.left[cut], self.right[cut]
         child, above = np.concatenate([left, right]), np.concatenate([cut, cut])
-        _require(_in_range(self.root, 0, n - 1), "roots out of range")
-        _require(_in_range(child, 0, n - 1), "children out of range")
+        require(_in_range(self.root, 0, n - 1), "roots out of range")
+        require(_in_range(child, 0, n - 1), "children out of range")
         none = (self.left[is_leaf] == -1) & (self.right[is_leaf] == -1)
-        _require(none.all(), "a node with one child")
-        _require((self.parent[self.root] == -1).all(), "a root with a parent")
+        require(none.all(), "a node with one child")
+        require((self.parent[self.root] == -1).all(), "a root with a parent")
         one_parent = (self.parent[child] == above).all() and (left != right).all()
-        _require(one_parent and n == self.n_trees + child.size, "children of other parents")
+        require(one_parent and n == self.n_trees + child.size, "children of other parents")
         own = np.array_equal(self.tree[self.root], np.arange(self.n_trees))
-        _require(own and (self.tree[child] == self.tree[above]).all(), "mixed trees")
-        _require(self._n_reached() == n, "nodes that no root leads to")
+        require(own and (self.tree[child] == self.tree[above]).all(), "mixed trees")
+        require(self._n_reached() == n, "nodes that no root leads to")
         in_dims = self.n_dims > 0 and _in_range(self.dim[cut], 0, self.n_dims - 1)
-        _require(in_dims, "a cut along no column")
-        _require(np.isfinite(self.loc[cut]).all(), "a cut at no place")
+        require(in_dims, "a cut along no column")
+        require(np.isfinite(self.loc[cut]).all(), "a cut at no place")
         in_time = _in_range(self.time[cut], 0, self.lifetime) and np.isfinite(self.time[cut]).all()
-        _require(in_time, "a cut out of time")
-        _require(np.isposinf(self.time[is_leaf]).all(), "a leaf that is cut")
-        _require((self.time[child] >= self.time[above]).all(), "cuts out of order")
+        require(in_time, "a cut out of time")
+        require(np.isposinf(self.time[is_leaf]).all(), "a leaf that is cut")
+        require((self.time[child] >= self.time[above]).all(), "cuts out of order")
         self._check_boxes()
         count = self.count.astype(np.int64)
         adds_up = (count >= 0).all() and (count[self.root] >= 1).all()
         adds_up = adds_up and (count[cut] == count[left] + count[right]).all()
-        _require(adds_up, "counts that do not add up")
+        require(adds_up, "counts that do not add up")
 
     def check_leaves(self, leaf: IntArray) -> None:
         """Raise ValueError unless ``leaf`` (N, M) can be the leaf of each row in each tree."""
-        if leaf.ndim != 2 or leaf.shape[1] != self.n_trees:
-            raise ValueError(f"The leaves of the rows have the shape {leaf.shape}.")
-        if not _in_range(leaf, 0, self.time.size - 1):
-            raise ValueError("The leaf of a row is not a node of the trees.")
+        fits = leaf.ndim == 2 and leaf.shape[1] == self.n_trees
+        require(fits and _in_range(leaf, 0, self.time.size - 1), "leaves of rows that are no nodes")
         own = self.tree[leaf] == np.arange(self.n_trees)
-        if not (own & (self.left[leaf] < 0)).all():
-            raise ValueError("The leaf of a row is not a leaf of its tree.")
+        require((own & (self.left[leaf] < 0)).all(), "leaves of rows in other trees")
 
     def _check_arrays(self) -> None:
-        _require(type(self.lifetime) is float, "a lifetime that is no float")
+        require(type(self.lifetime) is float, "a lifetime that is no float")
         n = self.time.shape[:1] if isinstance(self.time, np.ndarray) else ()
         for name, array in self.nodes._asdict().items():
             real = name in ("loc", "time", "lower", "upper")
@@ -202,21 +200,21 @@ class Trees:
             types = (np.float64, np.float32)[: 1 + is_box] if real else (np.int32,)
             fits = isinstance(array, np.ndarray) and array.dtype in types
             fits = fits and array.ndim == 1 + is_box and (name == "root" or array.shape[:1] == n)
-            _require(fits, f"an array {name} of another type or shape")
+            require(fits, f"an array {name} of another type or shape")
         alike = self.lower.shape == self.upper.shape and self.lower.dtype == self.upper.dtype
-        _require(alike, "an array upper of another type or shape")
+        require(alike, "an array upper of another type or shape")
 
     def _check_boxes(self) -> None:
         lower, upper = self.lower, self.upper
-        _require(_is_finite(lower) and _is_finite(upper), "an impossible box")
+        require(_is_finite(lower) and _is_finite(upper), "an impossible box")
         for begin in range(0, self.parent.size, settings.CHECK_NODES):
             some = slice(begin, begin + settings.CHECK_NODES)
             low, high, above = lower[some], upper[some], self.parent[some]
-            _require((low <= high).all(), "an impossible box")
+            require((low <= high).all(), "an impossible box")
             above = np.where(above < 0, np.arange(begin, begin + above.size), above)
             nested = (low >= lower.take(above, axis=0)).all()
             nested = nested and (high <= upper.take(above, axis=0)).all()
-            _require(nested, "a box outside its parent's")
+            require(nested, "a box outside its parent's")
 
     def _n_reached(self) -> int:
         """Count the nodes below the roots. Each is met once, as it has one parent."""
@@ -236,11 +234,6 @@ def _is_finite(array: RowArray) -> bool:
 def _in_range(array: IntArray | FloatArray, low: float, high: float) -> bool:
     """Whether all entries lie in [low, high]; NaN does not."""
     return bool(((array >= low) & (array <= high)).all())
-
-
-def _require(condition: object, problem: str) -> None:
-    if not condition:
-        raise ValueError(f"Impossible trees: {problem}.")
 
 
 class Fading(NamedTuple):
@@ -267,7 +260,6 @@ class _Pieces(NamedTuple):
     slope: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
 class CutSequence:
     """Cuts in time order on cells with lasting numbers.
 
@@ -276,18 +268,41 @@ class CutSequence:
     the larger part of its rows. ``cell`` (n_nodes,) is the cell that each node is while it lives,
     ``cells`` (N, M) the final cell of each row in each tree. Final cells stand side by side at
     ``place``, from left to right. The cell that cut j splits is then made of the places from
-    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``.
+    ``first[j, 0]`` to ``last[j, 0]``, the new one of those in ``[j, 1]``. ``leaf`` (N, M) are the
+    leaves of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mondrian_kernel._trees.growth import Growth
+    >>> growth = Growth(np.random.default_rng(0).uniform(size=(20, 2)), n_trees=3, seed=1)
+    >>> growth.advance(2.0)
+    >>> sequence = CutSequence(*growth.freeze())
+    >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
+    (True, (20, 3))
     """
 
-    trees: Trees
-    times: FloatArray
-    tree: IntArray
-    splits: IntArray
-    cell: IntArray
-    cells: IntArray
-    place: IntArray
-    first: IntArray
-    last: IntArray
+    def __init__(self, trees: Trees, leaf: IntArray) -> None:
+        cuts, n_trees = trees.cuts, trees.n_trees
+        left, right = trees.left[cuts.node], trees.right[cuts.node]
+        swap = trees.count[left] < trees.count[right]
+        large, small = np.where(swap, right, left), np.where(swap, left, right)
+        cell = np.full(trees.time.size, -1, np.int32)
+        cell[trees.root] = np.arange(n_trees)
+        for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
+            cell[a] = cell[node]
+            cell[b] = n_trees + j
+        is_leaf = trees.left < 0
+        first = trees.cells(trees.lifetime).column
+        self.place = np.empty(n_trees + cuts.node.size, np.int32)
+        self.place[cell[is_leaf]] = first[is_leaf]
+        last = first + np.int32(1)
+        for node, a, b in zip(cuts.node[::-1], left[::-1], right[::-1], strict=True):
+            first[node], last[node] = first[a], last[b]
+        pair = np.stack([cuts.node, small], axis=1)
+        self.trees, self.times, self.tree = trees, cuts.time, cuts.tree
+        self.splits, self.cell, self.cells = cell[cuts.node], cell, cell[leaf]
+        self.first, self.last = first[pair], last[pair]
 
     def new_rows(self, X: FloatArray) -> tuple[IntArray, Fading]:
         """Return final cells of rows the trees were not grown on, and how their features fade."""
@@ -304,37 +319,3 @@ class CutSequence:
         begin = np.flatnonzero(np.diff(row.astype(np.int64) * trees.n_trees + tree, prepend=-1))
         row, tree = row[begin], tree[begin]
         return cells, Fading(row, cells[row, tree], np.append(begin, n), *real[:, :n])
-
-
-def cut_sequence(trees: Trees, leaf: IntArray) -> CutSequence:
-    """Give cells the numbers of the cuts that make them; ``leaf`` (N, M) are those of the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._trees.growth import Growth
-    >>> growth = Growth(np.random.default_rng(0).uniform(size=(20, 2)), n_trees=3, seed=1)
-    >>> growth.advance(2.0)
-    >>> sequence = cut_sequence(*growth.freeze())
-    >>> bool((np.diff(sequence.times) >= 0).all()), sequence.cells.shape
-    (True, (20, 3))
-    """
-    cuts, n_trees = trees.cuts, trees.n_trees
-    left, right = trees.left[cuts.node], trees.right[cuts.node]
-    swap = trees.count[left] < trees.count[right]
-    large, small = np.where(swap, right, left), np.where(swap, left, right)
-    cell = np.full(trees.time.size, -1, np.int32)
-    cell[trees.root] = np.arange(n_trees)
-    for j, (node, a, b) in enumerate(zip(cuts.node, large, small, strict=True)):
-        cell[a] = cell[node]
-        cell[b] = n_trees + j
-    is_leaf = trees.left < 0
-    first = trees.cells(trees.lifetime).column
-    place = np.empty(n_trees + cuts.node.size, np.int32)
-    place[cell[is_leaf]] = first[is_leaf]
-    last = first + np.int32(1)
-    for node, a, b in zip(cuts.node[::-1], left[::-1], right[::-1], strict=True):
-        first[node], last[node] = first[a], last[b]
-    pair = np.stack([cuts.node, small], axis=1)
-    numbers = cell[cuts.node], cell, cell[leaf], place
-    return CutSequence(trees, cuts.time, cuts.tree, *numbers, first[pair], last[pair])

@@ -28,8 +28,7 @@ from mondrian_kernel._trees.levels import Levels, run_growth
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
-from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
-from mondrian_kernel.dask.inputs import (
+from mondrian_kernel.dask.cluster import (
     CollectionParts,
     beside,
     delayed_blocks,
@@ -38,6 +37,7 @@ from mondrian_kernel.dask.inputs import (
     on_client,
     row_array,
 )
+from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -23,8 +23,7 @@ from mondrian_kernel._trees.checks import (
     refuse_dates,
 )
 from mondrian_kernel._typing import FloatArray
-from mondrian_kernel.dask.cluster import compute, total, warn_if_cramped
-from mondrian_kernel.dask.inputs import Recipe, beside, parts_of
+from mondrian_kernel.dask.cluster import Recipe, beside, compute, parts_of, total, warn_if_cramped
 
 
 class Rows(NamedTuple):

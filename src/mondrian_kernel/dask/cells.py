@@ -55,8 +55,8 @@ class CellBlocks:
         column, self.cells_per_tree = levels.column[-1], levels.per_tree[-1]
         self.n_cells, self.n_trees = int(self.cells_per_tree.sum()), trees.n_trees
         self.node = cell_nodes(trees, column)
-        cuts = _Cuts(trees.root, trees.left, trees.right, trees.dim, trees.loc)
-        self._blocks, self._finder = blocks, send(_Finder(cuts, column, encode))
+        steps = trees.steps(float(levels.lifetimes[-1]))
+        self._blocks, self._finder = blocks, send(_Finder(trees.root, steps, column, encode))
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)
         if keep == "auto":
             keep = is_room_for(blocks.n_rows * self.n_trees * dtype.itemsize)
@@ -76,33 +76,26 @@ class CellBlocks:
         return self._blocks.map(function, *message, each=[self._finder] * self._blocks.n_blocks)
 
 
-class _Cuts(NamedTuple):
-    """The cuts of trees, tables over their nodes."""
-
-    root: IntArray
-    left: IntArray
-    right: IntArray
-    dim: IntArray
-    loc: FloatArray
-
-
 class _Finder(NamedTuple):
     """What a block needs to find the cells of its rows and to encode their targets."""
 
-    cuts: _Cuts
+    root: IntArray
+    steps: NDArray[np.void]
     column: IntArray
     encode: Encode
 
     def parts(self, rows: Rows) -> Iterator[Part]:
         """Yield the rows of a block with their cells, some at a time."""
-        from mondrian_kernel._kernels.rounds import find_leaves
+        from mondrian_kernel._kernels.walk import descend
 
         assert rows.Y is not None
-        n_trees = self.cuts.root.size
-        for s in slabs(rows.X.shape[0], n_trees):
-            leaf = np.empty((s.stop - s.start, n_trees), np.int32)
-            find_leaves(rows.X[s], self.cuts, leaf)
-            yield Part(self.column[leaf], *self.encode(rows.Y[s], rows.weight[s]))
+        at = np.empty(settings.WALK_LANES, np.uint64)
+        for s in slabs(rows.X.shape[0], self.root.size):
+            node = np.empty((self.root.size, s.stop - s.start), np.uint32)
+            for root, own in zip(self.root, node, strict=True):
+                descend(rows.X[s], root, self.steps, own, at)
+            cells = np.ascontiguousarray(self.column[node].T)
+            yield Part(cells, *self.encode(rows.Y[s], rows.weight[s]))
 
 
 class _Kept(NamedTuple):

@@ -14,8 +14,8 @@ from mondrian_kernel._trees.levels import check_lifetimes, reached_levels, run_g
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import docs_of, keep_names, lazy, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
+from mondrian_kernel.dask.cluster import is_collection, known_rows, row_array
 from mondrian_kernel.dask.growth import BlockGrowth
-from mondrian_kernel.dask.inputs import is_collection, known_rows, row_array
 from mondrian_kernel.features import MondrianFeatures
 
 

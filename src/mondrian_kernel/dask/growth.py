@@ -101,7 +101,8 @@ class BlockGrowth(Growth):
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
         from mondrian_kernel._kernels.grow import TREE
-        from mondrian_kernel._kernels.rounds import child_keys, next_cuts
+        from mondrian_kernel._kernels.rounds import next_cuts
+        from mondrian_kernel._kernels.streams import child_keys
 
         trees, n_columns = self._blocks[0], self._open_bounds.lower.shape[1]
         node, key, draw, clock, box = Clocks._make(a.copy() for a in trees.open)

@@ -18,9 +18,8 @@ from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, numbers
 from mondrian_kernel.dask.cells import CellBlocks, CellProducts, join_matrix, sum_rows, sum_totals
-from mondrian_kernel.dask.cluster import add
+from mondrian_kernel.dask.cluster import add, beside, row_array
 from mondrian_kernel.dask.growth import BlockGrowth
-from mondrian_kernel.dask.inputs import beside, row_array
 from mondrian_kernel.dask.regressor import Centred, is_dense
 
 
@@ -54,18 +53,14 @@ def lifetime_path(
         Rows held out, collections as well; their error decides.
     lifetimes : array-like
         Lifetimes to evaluate. They end where the trees no longer fit into memory.
-    alphas : array-like or None, default=None
-        Penalties; None for those of :func:`mondrian_kernel.lifetime_path`.
-    n_estimators : int, default=350
-        Number of trees M.
+    alphas, n_estimators, random_state
+        As in :func:`mondrian_kernel.lifetime_path`.
     solver : {"auto", "dense", "lanczos"}, default="auto"
         Whether to sum up a square matrix or to multiply with it.
     keep_cells : bool or "auto", default="auto"
         Whether Lanczos keeps the cells of rows in the memory of the workers.
     sample_weight : dask array or series of shape (n_samples,) or None, default=None
         Weights.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the trees.
 
     Returns
     -------

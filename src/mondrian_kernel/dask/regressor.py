@@ -33,8 +33,7 @@ from mondrian_kernel.dask.cells import (
     sum_rows,
     sum_totals,
 )
-from mondrian_kernel.dask.cluster import slabs
-from mondrian_kernel.dask.inputs import is_collection
+from mondrian_kernel.dask.cluster import is_collection, slabs
 from mondrian_kernel.regressor import MondrianKernelRegressor
 
 

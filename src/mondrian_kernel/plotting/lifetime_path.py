@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Transform
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LifetimePathDisplay(Display):
     """Error or evidence and number of cells against the lifetime λ, with the chosen lifetime.
 
@@ -63,12 +65,9 @@ class LifetimePathDisplay(Display):
     'lifetime λ'
     """
 
-    def __init__(
-        self, *, path: LifetimePath, criterion: str, posterior: LifetimePosterior | None = None
-    ) -> None:
-        self.path = path
-        self.criterion = criterion
-        self.posterior = posterior
+    path: LifetimePath
+    criterion: str
+    posterior: LifetimePosterior | None = None
 
     @classmethod
     def from_estimator(
@@ -89,11 +88,6 @@ class LifetimePathDisplay(Display):
             A model with ``path_``: Mondrian kernel or forest, regressor or classifier.
         criterion, prior, alphas, ax, line_kwargs
             As in :meth:`from_path`.
-
-        Returns
-        -------
-        display : LifetimePathDisplay
-            The display.
         """
         check_is_fitted(estimator)
         path = getattr(estimator, "path_", None)
@@ -134,11 +128,6 @@ class LifetimePathDisplay(Display):
             Axes to draw in; None for a new figure.
         line_kwargs : dict or None, default=None
             Options of the curves, passed to ``ax.plot``.
-
-        Returns
-        -------
-        display : LifetimePathDisplay
-            The display.
         """
         held = curves(path)
         wanted = path.criterion if criterion is None else criterion
@@ -168,11 +157,6 @@ class LifetimePathDisplay(Display):
         ----------
         ax, alphas, line_kwargs
             As in :meth:`from_path`.
-
-        Returns
-        -------
-        self : LifetimePathDisplay
-            The display.
         """
         if alphas not in ("best", "all"):
             raise ValueError(f"alphas must be 'best' or 'all', got {alphas!r}.")
