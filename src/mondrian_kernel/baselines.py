@@ -115,6 +115,13 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        LaplaceFourierFeatures
+            The fitted transformer.
         """
         rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
@@ -237,6 +244,13 @@ class RandomBinningFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        RandomBinningFeatures
+            The fitted transformer.
         """
         self._fit(X)
         return self
@@ -250,6 +264,10 @@ class RandomBinningFeatures(LaplaceFeatures):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
+        y : None
+            Ignored.
+        **fit_params : dict
+            Ignored.
 
         Returns
         -------

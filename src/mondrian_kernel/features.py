@@ -175,12 +175,30 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
+        y : ignored
+
+        Returns
+        -------
+        self : MondrianFeatures
+            The fitted transformer.
         """
         self._grow(X)
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None, **fit_params: Any) -> sparse.csr_matrix:
-        """Grow the trees as :meth:`fit` does, and return the features of X as :meth:`transform`."""
+        r"""Grow the trees on the rows of X and return their features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite.
+        y : ignored
+
+        Returns
+        -------
+        Phi : csr_matrix of shape (n_samples, n_cells_)
+            Features of the rows: M non-zeros a row, each :math:`1/\sqrt{M}`, for each lifetime.
+        """
         leaf = self._grow(X)
         return self.levels_.features(leaf, None)
 
@@ -234,6 +252,12 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, finite.
+        y : ignored
+
+        Returns
+        -------
+        self : MondrianFeatures
+            The transformer; unchanged if anything fails.
         """
         first = not hasattr(self, "trees_")
         rows = check_rows(self, X, reset=first)

@@ -218,6 +218,11 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestRegressor
+            The fitted forest.
         """
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
@@ -330,6 +335,11 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianForestClassifier
+            The fitted forest.
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)

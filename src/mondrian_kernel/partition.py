@@ -100,6 +100,10 @@ class MondrianPartition(BoxTree):
         random_state : int, Generator, RandomState or None, default=None
             Random seed or generator; the same seed gives the same partition.
 
+        Returns
+        -------
+        MondrianPartition
+
         Examples
         --------
         >>> from mondrian_kernel import MondrianPartition
@@ -207,6 +211,10 @@ class MondrianPartition(BoxTree):
         ----------
         lower, upper : array-like of shape (n_columns,)
             The box :math:`A`, within the partition's own box.
+
+        Returns
+        -------
+        MondrianPartition
         """
         lower, upper = check_box(lower, upper)
         check_nested((lower, upper), (self.lower[0], self.upper[0]), "restrict")
@@ -234,6 +242,10 @@ class MondrianPartition(BoxTree):
         random_state : int, Generator, RandomState or None, default=None
             Random seed or generator; the same seed gives the same extension. It may be the seed
             used to sample the partition: the two use different random numbers.
+
+        Returns
+        -------
+        MondrianPartition
         """
         lower, upper = check_box(lower, upper)
         check_nested((self.lower[0], self.upper[0]), (lower, upper), "extend")

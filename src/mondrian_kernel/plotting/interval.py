@@ -113,6 +113,11 @@ class IntervalDisplay(Display):
             Requested share of targets inside, between 0 and 1.
         ax : matplotlib Axes or None, default=None
             As in :meth:`plot`.
+
+        Returns
+        -------
+        display : IntervalDisplay
+            The display.
         """
         if not hasattr(estimator, "predict_interval"):
             raise TypeError(
@@ -154,6 +159,11 @@ class IntervalDisplay(Display):
             As in the class.
         ax : matplotlib Axes or None, default=None
             As in :meth:`plot`.
+
+        Returns
+        -------
+        display : IntervalDisplay
+            The display.
         """
         true, predicted = column_or_1d(y_true), column_or_1d(y_pred)
         ends, values = np.asarray(interval), None if x is None else column_or_1d(x)
@@ -172,6 +182,11 @@ class IntervalDisplay(Display):
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw in; None for a new figure.
+
+        Returns
+        -------
+        self : IntervalDisplay
+            The display.
         """
         ax = self._axes(ax, "plot")
         order = np.argsort(self.y_pred if self.x is None else self.x, kind="stable")

@@ -88,6 +88,11 @@ class LifetimePathDisplay(Display):
             A model with ``path_``: Mondrian kernel or forest, regressor or classifier.
         criterion, prior, alphas, ax, line_kwargs
             As in :meth:`from_path`.
+
+        Returns
+        -------
+        display : LifetimePathDisplay
+            The display.
         """
         check_is_fitted(estimator)
         path = getattr(estimator, "path_", None)
@@ -128,6 +133,11 @@ class LifetimePathDisplay(Display):
             Axes to draw in; None for a new figure.
         line_kwargs : dict or None, default=None
             Options of the curves, passed to ``ax.plot``.
+
+        Returns
+        -------
+        display : LifetimePathDisplay
+            The display.
         """
         held = curves(path)
         wanted = path.criterion if criterion is None else criterion
@@ -157,6 +167,11 @@ class LifetimePathDisplay(Display):
         ----------
         ax, alphas, line_kwargs
             As in :meth:`from_path`.
+
+        Returns
+        -------
+        self : LifetimePathDisplay
+            The display.
         """
         if alphas not in ("best", "all"):
             raise ValueError(f"alphas must be 'best' or 'all', got {alphas!r}.")

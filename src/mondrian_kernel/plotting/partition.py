@@ -77,6 +77,11 @@ class PartitionDisplay(Display):
             Lifetime λ to plot, at most the partition's own, which is the default.
         colors, random_state, ax
             As in :meth:`plot`.
+
+        Returns
+        -------
+        display : PartitionDisplay
+            The display.
         """
         at = partition if lifetime is None else partition.at(lifetime)
         return cls(partition=at).plot(ax, colors=colors, random_state=random_state)
@@ -106,6 +111,11 @@ class PartitionDisplay(Display):
             Number of the tree.
         colors, random_state, ax
             As in :meth:`plot`.
+
+        Returns
+        -------
+        display : PartitionDisplay
+            The display.
         """
         check_is_fitted(features)
         n_trees = features.trees_.n_trees
@@ -134,6 +144,11 @@ class PartitionDisplay(Display):
             Paint cells at random in the painter's colours, colour cuts by their times, or neither.
         random_state : int, RandomState instance or None, default=0
             Seed of the paint.
+
+        Returns
+        -------
+        self : PartitionDisplay
+            The display.
         """
         if colors not in ("mondrian", "time", "none"):
             raise ValueError(f"colors must be 'mondrian', 'time' or 'none', got {colors!r}.")
@@ -197,6 +212,11 @@ class PartitionDisplay(Display):
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw in; None for a new figure.
+
+        Returns
+        -------
+        self : PartitionDisplay
+            The display.
         """
         ax = self._axes(ax, "plot_tree")
         from matplotlib.collections import LineCollection
