@@ -69,8 +69,10 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         The frequencies ω.
     shift_ : float
         Shift of the last cosine if ``n_components`` is odd.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
-        Number of input columns, and their names where ``X`` had any.
+    n_features_in_ : int
+        Number of columns of ``X`` in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if ``X`` has names that are all strings.
 
     See Also
     --------
@@ -200,8 +202,10 @@ class RandomBinningFeatures(LaplaceFeatures):
         Number of bins between the smallest and the largest training value.
     column_indptr_ : ndarray of shape (n_grids + 1,)
         Grid m has the features ``column_indptr_[m]`` to ``column_indptr_[m + 1] - 1``.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
-        Number of input columns, and their names where ``X`` had any.
+    n_features_in_ : int
+        Number of columns of ``X`` in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if ``X`` has names that are all strings.
 
     See Also
     --------

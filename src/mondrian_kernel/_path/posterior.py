@@ -173,12 +173,17 @@ class LifetimePosterior:
         return posterior_html(self)
 
     def interval(self, p: float = 0.95) -> tuple[float, float]:
-        """Interval of λ of posterior probability p: the quantiles (1 - p) / 2 and (1 + p) / 2.
+        """Equal-tailed interval of λ with posterior probability p.
 
         Parameters
         ----------
         p : float, default=0.95
             Probability, between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : float
+            Quantiles (1 - p) / 2 and (1 + p) / 2.
         """
         if not 0 < p < 1:
             raise ValueError(f"p must lie between 0 and 1, got {p}.")

@@ -216,12 +216,17 @@ class LifetimePath:
         return self._fitted().trees
 
     def features(self, lifetime: float | None = None) -> MondrianFeatures:
-        """Return the features at a lifetime, fitted, which share the trees of the path.
+        """Return the features at a lifetime, a fitted transformer.
 
         Parameters
         ----------
         lifetime : float or None, default=None
             Lifetime λ. None: the best, or the last of a path by stochastic gradients.
+
+        Returns
+        -------
+        features : MondrianFeatures
+            Features which share the trees of the path.
         """
         return self._fitted().trees.at(self._lifetime(lifetime))
 
