@@ -215,14 +215,28 @@ def every_cut_path(
 
     Parameters
     ----------
-    X, y, n_estimators, criterion, validation, fit_intercept, random_state, n_jobs
-        As in :func:`lifetime_path`; y is one column.
+    X : array-like of shape (n_samples, n_features)
+        Rows, used as they are: scale the columns first.
+    y : array-like of shape (n_samples,)
+        Targets.
     features : MondrianFeatures or None, default=None
         Features fitted on these very rows; the path goes through all their cuts.
+    n_estimators : int, default=350
+        Number of trees M, where ``features`` is None.
     max_lifetime : float or None, default=None
         Terminal lifetime Λ, needed where ``features`` is None.
     alphas : array-like or None, default=None
         Penalties δ² as in :class:`sklearn.linear_model.Ridge`. None: 0.01 alone.
+    criterion : {"loo", "holdout", "evidence", "evidence-paper"}, default="loo"
+        What decides, as in :func:`lifetime_path`.
+    validation : tuple (X, y) or None, default=None
+        Rows held out.
+    fit_intercept : bool, default=True
+        Whether there is an intercept. False for the paper's model.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    n_jobs : int or None, default=None
+        Threads that grow the trees.
     callback : callable or None, default=None
         Called as ``callback(done, total, info)`` after each block of cuts, for each alpha.
 

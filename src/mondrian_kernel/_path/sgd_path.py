@@ -57,8 +57,8 @@ def sgd_path(
 
     Parameters
     ----------
-    X, n_estimators, n_jobs, callback
-        As in :func:`lifetime_path`, with 100 trees by default.
+    X : array-like of shape (n_samples, n_features)
+        Rows, used as they are: scale the columns first.
     y : array-like of shape (n_samples,)
         Numbers for the squared loss (several columns too), classes for the others.
     loss : {"squared", "log_loss", "hinge"}, default="squared"
@@ -67,6 +67,8 @@ def sgd_path(
         Penalty α > 0 beside the *sum* of losses.
     max_lifetime : float
         Terminal lifetime Λ > 0.
+    n_estimators : int, default=100
+        Number of trees M.
     n_lifetimes : int, default=50
         Largest number of lifetimes, placed by the growth of the number of cells.
     passes : int, default=1
@@ -76,6 +78,10 @@ def sgd_path(
         which is usually lowest at the end.
     random_state : int, RandomState instance or None, default=None
         Seed of the trees and of the order of the rows.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    callback : callable or None, default=None
+        Called as ``callback(done, total, info)`` after each lifetime.
 
     Returns
     -------

@@ -53,14 +53,18 @@ def lifetime_path(
         Rows held out, collections as well; their error decides.
     lifetimes : array-like
         Lifetimes to evaluate. They end where the trees no longer fit into memory.
-    alphas, n_estimators, random_state
-        As in :func:`mondrian_kernel.lifetime_path`.
+    alphas : array-like or None, default=None
+        Penalties; None for those of :func:`mondrian_kernel.lifetime_path`.
+    n_estimators : int, default=350
+        Number of trees M.
     solver : {"auto", "dense", "lanczos"}, default="auto"
         Whether to sum up a square matrix or to multiply with it.
     keep_cells : bool or "auto", default="auto"
         Whether Lanczos keeps the cells of rows in the memory of the workers.
     sample_weight : dask array or series of shape (n_samples,) or None, default=None
         Weights.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
 
     Returns
     -------
