@@ -162,6 +162,11 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
             Classes, numbers or strings.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianKernelClassifier
+            The fitted model.
         """
         rows, targets, weight = self._check_fit(X, y, sample_weight)
         classes, labels = check_classes(targets)

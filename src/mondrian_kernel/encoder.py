@@ -118,6 +118,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             A table of pandas, polars or pyarrow, or an array.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs) or None, default=None
             Targets, for columns with many categories. Text and truth values are classes.
+
+        Returns
+        -------
+        self : TableEncoder
+            The fitted encoder.
         """
         learn_table(self, X, y)
         return self

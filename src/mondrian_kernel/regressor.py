@@ -158,6 +158,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights. A row of weight 2 counts as two, one of weight 0 is left out. Error bars take
             weights that sum to less than the number of rows as shares.
+
+        Returns
+        -------
+        self : MondrianKernelRegressor
+            The fitted model.
         """
         rows, targets, weight = self._check_fit(
             X, y, sample_weight, multi_output=True, y_numeric=True
@@ -268,8 +273,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         Without a fit, ``scale="std"`` is taken from the first 1024 rows. Relevances are
         learnt after 1024 and after 4096 rows, unless updates are exact.
         ``alpha="auto"`` is 0.1. Memory grows with the number of cells until there are
-        ``max_cells``. From then on no cell is cut, but all cells learn. If anything
-        fails the model stays as it was.
+        ``max_cells``. From then on no cell is cut, but all cells learn.
 
         Parameters
         ----------
@@ -279,6 +283,11 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : MondrianKernelRegressor
+            The model; unchanged if anything fails.
         """
         if self.lifetime == "average":
             raise ValueError(
@@ -339,12 +348,17 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         return Filter(n_outputs, "squared", alpha)
 
     def at(self, lifetime: float) -> MondrianKernelRegressor:
-        """Return another model: the same trees fitted at one smaller lifetime.
+        """Return the same trees fitted at one other, smaller lifetime.
 
         Parameters
         ----------
         lifetime : float
             Lifetime λ between 0 and that of the trees.
+
+        Returns
+        -------
+        model : MondrianKernelRegressor
+            A fitted model which shares the trees; this one is not changed.
         """
         model = self._fitted()
         if model.rows is None:

@@ -30,7 +30,6 @@ class NumberEstimator(ExplainableEstimator):
         narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
         learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
         number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
-        If anything fails the model stays as it was.
 
         Parameters
         ----------
@@ -40,6 +39,11 @@ class NumberEstimator(ExplainableEstimator):
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : estimator
+            The model; unchanged if anything fails.
         """
         first = not hasattr(self, "_model")
         rows, targets = self._check_batch(X, y, multi_output=True, y_numeric=True)
@@ -98,7 +102,6 @@ class ClassEstimator(ExplainableEstimator):
         narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
         learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
         number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
-        If anything fails the model stays as it was.
 
         Parameters
         ----------
@@ -110,6 +113,11 @@ class ClassEstimator(ExplainableEstimator):
             All classes that will ever come. They are needed at the first call without a fit.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights; a row of weight 0 is left out.
+
+        Returns
+        -------
+        self : estimator
+            The model; unchanged if anything fails.
         """
         rows, targets = self._check_batch(X, y)
         known, labels = announced_classes(classes, getattr(self, "classes_", None), targets)
