@@ -207,6 +207,25 @@ def freeze(columns, order, links, cut, lifetime, nodes, offset, leaf, stack):
 
 
 @kernel
+def link_nodes(dim, parent, left, right, waiting):
+    """Write the parent, left and right node of each node, int32 (n,), -1 where there is none.
+
+    A node comes before all nodes on its left, and these before those on its right. ``dim`` is
+    below 0 for a leaf. ``waiting`` int32 (n,) is working memory: nodes whose right one is to come.
+    """
+    parent[:], left[:], right[:], n_waiting = -1, -1, -1, 0
+    for node in range(dim.size - 1):
+        if dim[node] >= 0:
+            waiting[n_waiting] = node
+            n_waiting += 1
+            left[node], parent[node + 1] = node + 1, node
+        elif n_waiting > 0:  # else the next node is a root
+            n_waiting -= 1
+            above = waiting[n_waiting]
+            right[above], parent[node + 1] = node + 1, above
+
+
+@kernel
 def join_boxes(X, leaf, parent, lower, upper, count):
     """Write the boxes ``lower`` and ``upper`` (n, D) of nodes and the numbers of their rows.
 

@@ -283,9 +283,9 @@ class OnlineTrees:
         """
         trees = self.freeze()
         zeros = np.zeros((trees.time.size, n_more))
-        nodes = trees.nodes._replace(
-            lower=np.hstack([trees.lower, zeros]), upper=np.hstack([trees.upper, zeros])
-        )
+        lower: FloatArray = np.hstack([trees.lower, zeros])
+        upper: FloatArray = np.hstack([trees.upper, zeros])
+        nodes = trees.nodes._replace(lower=lower, upper=upper)
         wider = Trees(self.lifetime, *nodes)
         return OnlineTrees.from_trees(wider, self.seed, self.rungs, self.column, self.stop)
 
