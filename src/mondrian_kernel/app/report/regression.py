@@ -89,7 +89,7 @@ def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> li
     scatter = Figure(
         "predicted",
         "Predicted and true values",
-        f"{shown}. On the line a prediction is right.",
+        f"{shown}. Predictions on the line are right.",
         chart(
             x,
             f"true {target}",
@@ -131,7 +131,7 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     coverage = Figure(
         "coverage",
         "Coverage asked for and reached",
-        f"Share of the {y.size} test rows inside their intervals; on the line it is as asked for.",
+        f"Share of the {y.size} test rows inside their intervals. On the line the two agree.",
         chart(
             {"label": "asked for", "domain": [0.45, 1]},
             {"label": "reached", "domain": [min(0.45, float(inside.min())), 1]},
