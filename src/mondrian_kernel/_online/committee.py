@@ -152,8 +152,9 @@ class Committee:
         """Return learners that continue a fit, at all its levels."""
         new = cls.blank(rule, half_lives, 1, model.levels.values)
         (table, state), S = rule.after(model), len(half_lives)
-        new.begin, new.n_table = len(table) * np.arange(S + 1), np.full(S, len(table))
-        new.table, new.state = np.tile(table, (S, 1)), np.tile(state, (S, 1))
+        new.table, new.state, new.n_table = table, np.tile(state, (S, 1)), np.full(S, len(table))
+        room = np.full(S, len(table) + len(table) // 2)
+        new.begin, new.table = new._laid_out(np.zeros(S, np.intp), room)
         return new
 
     @property
