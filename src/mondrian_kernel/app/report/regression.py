@@ -61,7 +61,7 @@ def regression_content(measured: Measured, target: str) -> Content:
     ]
     if error >= guess:
         summary.append("Note: the model is no better than the mean of the fitted rows.")
-    low, high = measured.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)].T
+    low, high = measured.interval.T
     shown = {f"true {target}": y, "predicted": predicted, "lower": low, "upper": high}
     sections = [
         Section("Predictions", _prediction_figures(target, y, predicted)),
@@ -147,8 +147,7 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
         ),
     )
     some = np.random.default_rng(0).permutation(y.size)[: settings.BARS_SHOWN]
-    own = ends[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
-    bars = _interval_bars(y[some], predicted[some], own[some], target, y.size)
+    bars = _interval_bars(y[some], predicted[some], measured.interval[some], target, y.size)
     return [words, fifth_words], Section("Intervals", [by_fifth, coverage, bars])
 
 
