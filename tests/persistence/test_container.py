@@ -9,7 +9,13 @@ import pytest
 
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
-from mondrian_kernel.persistence.container import little_endian, restore, store, stored_arrays
+from mondrian_kernel.persistence.container import (
+    FORMAT,
+    little_endian,
+    restore,
+    store,
+    stored_arrays,
+)
 
 X = np.random.default_rng(0).normal(size=(8, 3))
 
@@ -94,13 +100,13 @@ def test_missing_files_and_folders_are_the_systems_errors(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [0, 5, 7])
+@pytest.mark.parametrize("number", [0, FORMAT - 1, FORMAT + 1])
 def test_another_format_is_refused(number, tmp_path):
     save(features(), tmp_path / "m")
     data = bytearray((tmp_path / "m").read_bytes())
     struct.pack_into("<I", data, 8, number)
     (tmp_path / "m").write_bytes(data)
-    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads 6"):
+    with pytest.raises(ModelFileError, match=f"format number {number}, but .* reads {FORMAT}"):
         load(tmp_path / "m")
 
 
@@ -127,8 +133,10 @@ def test_other_doubles_keep_every_bit(value):
     assert again.tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize(("dtype", "in_file"), [("<f4", "<f8"), ("<i8", "<i4"), ("<f8", "<f2")])
-def test_an_array_is_stored_as_itself_or_as_single_precision(dtype, in_file):
+@pytest.mark.parametrize(
+    ("dtype", "in_file"), [("<f4", "<f8"), ("<i8", "<f4"), ("<i2", "|i1"), ("<f8", "<f2")]
+)
+def test_an_array_is_stored_as_itself_or_in_fewer_bytes(dtype, in_file):
     with pytest.raises(ModelFileError, match="is stored as"):
         stored_arrays([[dtype, [1], "C", in_file, 0]], 0)
 
@@ -147,8 +155,10 @@ def test_whole_numbers_keep_their_values_and_dtype(dtype):
         (max(-1, bounds.min), min(2**15, bounds.max)),
     ]:
         array = np.array([low, high, (low + high) // 2], dtype)
-        again, _ = round_trip(array)
+        again, stored = round_trip(array)
         np.testing.assert_array_equal(again, array.astype(native), strict=True)
+        if dtype in ("i4", "i8") and (low, high) == (0, 127):
+            assert stored.in_file == "|i1"
         assert again.flags.writeable
 
 

@@ -13,6 +13,9 @@ from sklearn.base import RegressorMixin
 
 from forgery import PARTS, Forgery
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, sgd_path
+from mondrian_kernel._trees.levels import grow_trees
+from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.packed import PackedTrees, pack_trees
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
@@ -69,51 +72,95 @@ def test_a_packed_model_is_the_same_when_it_is_unpacked(kind, weight):
             np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
 
 
-# Wrong entries of a packed model, at the first, at a middle and at the last place of an array.
+@pytest.fixture(scope="module")
+def went_on(packed):
+    """A stream that goes on from a fit, and is too large to be exact."""
+    model = copy.deepcopy(packed).set_params(forgetting=1e6)
+    return model.partial_fit(RNG.normal(size=(9, 3)), RNG.normal(size=(9, 2)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_packed_trees_are_the_same_when_they_are_unpacked(dtype):
+    """Rows are repeated, so that boxes are points in some columns."""
+    rows = RNG.integers(3, size=(60, 3)).astype(dtype)
+    trees = grow_trees(rows, 1.5, 5, 0, None, 1)[0]
+    online = OnlineTrees.from_trees(trees, 1)
+    online.extend(RNG.normal(size=(30, 3)))
+    trees = online.freeze()
+    packed = pack_trees(trees)
+    assert isinstance(packed, PackedTrees)
+    packed.check()
+    again = packed.unpacked()
+    again.check()
+    for field in dataclasses.fields(trees):
+        one, other = getattr(trees, field.name), getattr(again, field.name)
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def test_trees_with_loose_boxes_are_saved_as_they_are():
+    trees = grow_trees(X, 1.5, 5, 0, None, 1)[0]
+    trees.lower[trees.root[2]] -= 1.0
+    trees.check()
+    assert pack_trees(trees) is trees
+
+
+# Wrong entries of what is packed, at the first, at a middle and at the last place of an array.
 WRONG_IN_PACKED = {
-    "n_nodes": [-1, 0, 10**6],
-    "dim": [-1, 3, 10**6],
-    "loc": [np.nan, np.inf],
-    "time": [np.nan, np.inf, -1.0, 1e9],
-    "leaf": [-1, 0, 10**6],
-    "X": [np.nan, np.inf],
-    "Y": [np.nan, np.inf],
-    "weight": [np.nan, 0.0, -1.0],
-    "level_lifetimes": [np.nan, -1.0, 1e9],
-    "level_weights": [np.nan, 0.0, -1.0],
+    ("PackedModel", "n_nodes"): [-1, 0, 10**6],
+    ("PackedModel", "dim"): [-1, 3, 10**6],
+    ("PackedModel", "loc"): [np.nan, np.inf],
+    ("PackedModel", "time"): [np.nan, np.inf, -1.0, 1e9],
+    ("PackedModel", "leaf"): [-1, 0, 10**6],
+    ("PackedModel", "X"): [np.nan, np.inf],
+    ("PackedModel", "Y"): [np.nan, np.inf],
+    ("PackedModel", "weight"): [np.nan, 0.0, -1.0],
+    ("PackedModel", "level_lifetimes"): [np.nan, -1.0, 1e9],
+    ("PackedModel", "level_weights"): [np.nan, 0.0, -1.0],
+    ("PackedTrees", "root"): [-1, 1, 10**6],
+    ("PackedTrees", "dim"): [-1, 3, 10**6],
+    ("PackedTrees", "left"): [-1, 0, 10**6],
+    ("PackedTrees", "right"): [-1, 0, 10**6],
+    ("PackedTrees", "loc"): [np.nan, np.inf],
+    ("PackedTrees", "time"): [np.nan, np.inf, -1.0, 1e9],
+    ("PackedTrees", "count"): [-1, -(10**6)],
+    ("PackedTrees", "lower"): [np.nan, np.inf],
+    ("PackedTrees", "is_wide"): [True, False],
+    ("PackedTrees", "upper"): [np.nan, np.inf, -1e9],
 }
 
 
-@pytest.mark.parametrize("attribute", WRONG_IN_PACKED)
-def test_no_entry_of_a_packed_model_can_be_wrong(attribute, packed, tmp_path):
-    forgery = Forgery(packed, tmp_path)
-    array = forgery.array("PackedModel", attribute)
+@pytest.mark.parametrize(("name", "attribute"), WRONG_IN_PACKED)
+def test_no_entry_of_what_is_packed_can_be_wrong(name, attribute, packed, went_on, tmp_path):
+    forgery = Forgery(packed if name == "PackedModel" else went_on, tmp_path)
+    array = forgery.array(name, attribute)
     n_refused = 0
     for place in (0, array.size // 2, -1):
-        for entry in WRONG_IN_PACKED[attribute]:
+        for entry in WRONG_IN_PACKED[name, attribute]:
             forged = array.copy()
             forged.flat[place] = entry
             if np.array_equal(forged, array):
                 continue
-            forgery.put("PackedModel", attribute, forged)
+            forgery.put(name, attribute, forged)
             with pytest.raises(ModelFileError, match=r"is inconsistent|contradicts itself"):
                 forgery.load()
             n_refused += 1
     assert n_refused > 0
 
 
-@pytest.mark.parametrize("attribute", WRONG_IN_PACKED)
+@pytest.mark.parametrize(("name", "attribute"), WRONG_IN_PACKED)
 @pytest.mark.parametrize("change", ["dtype", "shorter", "axis", "empty"])
-def test_wrong_dtypes_and_shapes_of_a_packed_model_are_refused(attribute, change, packed, tmp_path):
-    forgery = Forgery(packed, tmp_path)
-    array = forgery.array("PackedModel", attribute)
+def test_wrong_dtypes_and_shapes_of_what_is_packed_are_refused(
+    name, attribute, change, packed, went_on, tmp_path
+):
+    forgery = Forgery(packed if name == "PackedModel" else went_on, tmp_path)
+    array = forgery.array(name, attribute)
     changed = {
         "dtype": array.astype(np.float16),
         "shorter": array[:-1],
         "axis": array[..., None],
         "empty": array[:0],
     }
-    forgery.put("PackedModel", attribute, changed[change])
+    forgery.put(name, attribute, changed[change])
     with pytest.raises(ModelFileError, match=r"is inconsistent|contradicts itself"):
         forgery.load()
 

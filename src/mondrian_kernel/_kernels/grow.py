@@ -207,6 +207,25 @@ def freeze(columns, order, links, cut, lifetime, nodes, offset, leaf, stack):
 
 
 @kernel
+def link_nodes(dim, parent, left, right, waiting):
+    """Write the parent, left and right node of each node, int32 (n,), -1 where there is none.
+
+    A node comes before all nodes on its left, and these before those on its right. ``dim`` is
+    below 0 for a leaf. ``waiting`` int32 (n,) is working memory: nodes whose right one is to come.
+    """
+    parent[:], left[:], right[:], n_waiting = -1, -1, -1, 0
+    for node in range(dim.size - 1):
+        if dim[node] >= 0:
+            waiting[n_waiting] = node
+            n_waiting += 1
+            left[node], parent[node + 1] = node + 1, node
+        elif n_waiting > 0:  # else the next node is a root
+            n_waiting -= 1
+            above = waiting[n_waiting]
+            right[above], parent[node + 1] = node + 1, above
+
+
+@kernel
 def join_boxes(X, leaf, parent, lower, upper, count):
     """Write the boxes ``lower`` and ``upper`` (n, D) of nodes and the numbers of their rows.
 
@@ -229,3 +248,42 @@ def join_boxes(X, leaf, parent, lower, upper, count):
             for d in range(n_dims):
                 lower[above, d] = min(lower[above, d], lower[here, d])
                 upper[above, d] = max(upper[above, d], upper[here, d])
+
+
+@kernel
+def join_leaves(root, left, right, tree, low, is_wide, high, lower, upper, count, order):
+    """Write the ``tree`` and box of each node, and the number of rows of those that are cut.
+
+    ``lower`` and ``upper`` (n, D) receive the boxes. Those of the leaves, in the order of their
+    numbers, have the lower sides ``low`` (any, D), and where ``is_wide`` the upper sides ``high``,
+    which stand one after the other. ``count`` (n,) holds that of the leaves. No node may be below
+    two others. ``order`` int32 (n,) is working memory.
+    """
+    n_dims, end, leaf, wide = lower.shape[1], 0, 0, 0
+    for node in range(left.size):
+        if left[node] < 0:
+            for d in range(n_dims):
+                lower[node, d] = upper[node, d] = low[leaf, d]
+                if is_wide[leaf, d]:
+                    upper[node, d] = high[wide]
+                    wide += 1
+            leaf += 1
+    for m in range(root.size):
+        first = here = end
+        order[end] = root[m]
+        end += 1
+        while here < end:
+            node = order[here]
+            tree[node] = m
+            here += 1
+            if left[node] >= 0:
+                order[end], order[end + 1] = left[node], right[node]
+                end += 2
+        for place in range(end - 1, first - 1, -1):
+            node = order[place]
+            one, other = left[node], right[node]
+            if one >= 0:
+                count[node] = count[one] + count[other]
+                for d in range(n_dims):
+                    lower[node, d] = min(lower[one, d], lower[other, d])
+                    upper[node, d] = max(upper[one, d], upper[other, d])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._settings import SPARE_NODES
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 
 class NodeTable(NamedTuple):
@@ -32,8 +32,8 @@ class NodeTable(NamedTuple):
     dim: IntArray
     loc: FloatArray
     time: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    lower: RowArray
+    upper: RowArray
     count: IntArray  # type: ignore[assignment]  # it hides tuple.count
 
 
@@ -111,8 +111,8 @@ class OnlineTable(NamedTuple):
     dim: IntArray
     loc: FloatArray
     time: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    lower: RowArray
+    upper: RowArray
     count: IntArray  # type: ignore[assignment]  # it hides tuple.count
     column: IntArray
     n_cells: NDArray[np.int64]

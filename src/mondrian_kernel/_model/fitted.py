@@ -80,7 +80,7 @@ class Basis:
     calibration: FloatArray | None
 
     def seen(self, X: FloatArray) -> FloatArray:
-        """Rows as the trees of a stream see them, whose boxes have double precision."""
+        """Rows as the trees of a stream see them, in double precision."""
         return self.columns(X).astype(np.float64, copy=False)
 
     def check(self, model: FittedModel) -> None:
@@ -254,6 +254,10 @@ class FittedModel:
         """Raise ValueError unless all arrays fit together."""
         self.trees.check()
         self.levels.check(self.trees)
+        self.check_numbers()
+
+    def check_numbers(self) -> None:
+        """Do the same for all arrays but those of trees and levels, which have been checked."""
         n_outputs, n_features = self.n_outputs, self.levels.n_features
         check_numbers(
             self,

@@ -67,17 +67,17 @@ class PackedModel:
 
     def unpacked(self) -> FittedModel:
         """Return the model; the arrays must have passed :meth:`check`."""
-        from mondrian_kernel._kernels.grow import join_boxes
+        from mondrian_kernel._kernels.grow import join_boxes, link_nodes
 
-        root = (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
+        n, root = self.dim.size, (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
         tree = np.repeat(np.arange(self.n_nodes.size, dtype=np.int32), self.n_nodes)
-        parent, left, right = self._links(tree)
+        parent, left, right, count = (np.empty(n, np.int32) for _ in range(4))
+        link_nodes(self.dim, parent, left, right, np.empty(n, np.int32))
         leaf = (self.leaf + root).astype(np.int32)
-        lower, upper = (np.empty((parent.size, self.X.shape[1]), self.X.dtype) for _ in range(2))
-        count = np.empty(parent.size, np.int32)
+        lower, upper = (np.empty((n, self.X.shape[1]), self.X.dtype) for _ in range(2))
         join_boxes(self.X, leaf, parent, lower, upper, count)
         is_cut = self.dim >= 0
-        loc, time = np.full(self.dim.size, np.inf), np.full(self.dim.size, np.inf)
+        loc, time = np.full(n, np.inf), np.full(n, np.inf)
         loc[is_cut], time[is_cut] = self.loc, self.time
         nodes = root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         trees = Trees(self.lifetime, *nodes)
@@ -111,20 +111,6 @@ class PackedModel:
         held[(self.leaf + (last + 1 - self.n_nodes)).ravel()] = True
         if (held != ~is_cut).any():
             raise ValueError("A leaf without rows, or rows in a node that is cut.")
-
-    def _links(self, tree: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the parent, left and right node of each node, -1 where there is none."""
-        n, cut = self.dim.size, np.flatnonzero(self.dim >= 0)
-        left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
-        # Subtrees that are still open before a node: as many again when the right node comes.
-        is_open = np.cumsum(np.where(self.dim >= 0, 1, -1))
-        is_open = np.concatenate([[0], is_open[:-1]]) + tree
-        order = np.lexsort([is_open, tree])
-        after = np.empty(n, np.int32)
-        after[order[:-1]] = order[1:]
-        left[cut], right[cut] = cut + 1, after[cut]
-        parent[left[cut]] = parent[right[cut]] = cut
-        return parent, left, right
 
 
 def pack(model: FittedModel) -> PackedModel | None:

@@ -152,8 +152,9 @@ class Committee:
         """Return learners that continue a fit, at all its levels."""
         new = cls.blank(rule, half_lives, 1, model.levels.values)
         (table, state), S = rule.after(model), len(half_lives)
-        new.begin, new.n_table = len(table) * np.arange(S + 1), np.full(S, len(table))
-        new.table, new.state = np.tile(table, (S, 1)), np.tile(state, (S, 1))
+        new.table, new.state, new.n_table = table, np.tile(state, (S, 1)), np.full(S, len(table))
+        room = np.full(S, len(table) + len(table) // 2)
+        new.begin, new.table = new._laid_out(np.zeros(S, np.intp), room)
         return new
 
     @property
@@ -190,9 +191,9 @@ class Committee:
         (leaf, column, n_cells, origin), kernels = cells, _kernels()
         J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
         n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
-        if (self.begin[:-1] + n_table > self.begin[1:]).any():  # the table grows by doubling
+        if (self.begin[:-1] + n_table > self.begin[1:]).any():  # the table grows by a half
             room = np.diff(self.begin)
-            room = np.where(n_table > room, np.maximum(n_table, 2 * room), room)
+            room = np.where(n_table > room, np.maximum(n_table, room + room // 2), room)
             self.begin, self.table = self._laid_out(np.arange(J), room)
         if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
             kernels.change_units(rule.code, self.begin, self.table, self.state)
@@ -251,10 +252,12 @@ class Committee:
     def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, FloatArray]:
         """Return the table of some learners, with room for so many rows, and where each begins."""
         begin = np.append(0, np.cumsum(room))
-        table = np.tile(self.rule.fresh, (int(begin[-1]), 1))
-        for first, j in zip(begin.tolist(), members.tolist(), strict=False):
+        table = np.empty((int(begin[-1]), self.rule.fresh.size))
+        ends = begin[1:].tolist()
+        for first, last, j in zip(begin.tolist(), ends, members.tolist(), strict=False):
             own = self.table[self.begin[j] : self.begin[j] + self.n_table[j]]
             table[first : first + len(own)] = own
+            table[first + len(own) : last] = self.rule.fresh
         return begin, table
 
     def with_class(self) -> Committee:
@@ -391,5 +394,6 @@ class Committee:
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, with a table that has no room for further cells."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        state["begin"], state["table"] = self._laid_out(np.arange(self.n_table.size), self.n_table)
+        used = [self.table[b : b + n] for b, n in zip(self.begin, self.n_table, strict=False)]
+        state["begin"], state["table"] = np.append(0, np.cumsum(self.n_table)), np.concatenate(used)
         return state

@@ -17,6 +17,7 @@ from mondrian_kernel._online.mixture import mixing
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.packed import pack_trees
 from mondrian_kernel._typing import FloatArray
 
 Rows = tuple[FloatArray, FloatArray, FloatArray]
@@ -298,7 +299,7 @@ class ScaledStream:
     def check(self) -> None:
         """Raise ValueError unless trees, cells and learners belong together.
 
-        The learners have been checked before.
+        The learners and the trees have been checked before.
         """
         check_online(self.online)
         check_vectors(level_weights=self.level_weights, scale=self.scale, relevance=self.relevance)
@@ -325,7 +326,7 @@ class ScaledStream:
                 raise ValueError(f"{name} has another shape, or is infinite.")
         if self.lost.shape != (2 * settings.RECENT_ROWS,) or np.isnan(self.lost).any():
             raise ValueError("The losses of the last rows have another shape, or are missing.")
-        self.fitted().check()
+        self.fitted().check_numbers()
 
     def _check_committee(self, learners: Any, n_cells: Counts) -> None:
         """Raise ValueError unless learners are on these trees and know so many cells."""
@@ -344,6 +345,12 @@ class ScaledStream:
         online = self.online
         trees = online.freeze(), online.seed, online.rungs, online.column, online.stop
         return {"trees": trees} | {name: getattr(self, name) for name in self._state}
+
+    def file_state(self) -> dict[str, Any]:
+        """Return the state as a file holds it, with trees in few numbers."""
+        state = self.__getstate__()
+        trees, *others = state["trees"]
+        return state | {"trees": (pack_trees(trees), *others)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.online = OnlineTrees.from_trees(*state["trees"])

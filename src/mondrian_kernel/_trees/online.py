@@ -97,9 +97,8 @@ class OnlineTrees:
             np.bincount(trees.tree[is_top], minlength=trees.n_trees)
             for is_top in trees.top_nodes(column)
         ]
-        boxes = {name: getattr(trees, name).astype(np.float64) for name in ("lower", "upper")}
         table = OnlineTable(
-            *trees.nodes._replace(**boxes),
+            *trees.nodes,
             column,
             np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
             np.full(n_nodes, trees.lifetime) if stop is None else stop,
@@ -168,7 +167,8 @@ class OnlineTrees:
         the row are missing, the cells grow, and the kernel becomes wider than Laplace. A tree's
         first row makes a cell in any case.
         """
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        # Where a fit has made boxes of single precision, they hold rows of it.
+        X = np.ascontiguousarray(X.astype(self._table.lower.dtype, copy=False), dtype=np.float64)
         cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
         n_before, before = self.n_rows, self._batch
         self._frozen = self._refinement = None
@@ -283,9 +283,9 @@ class OnlineTrees:
         """
         trees = self.freeze()
         zeros = np.zeros((trees.time.size, n_more))
-        nodes = trees.nodes._replace(
-            lower=np.hstack([trees.lower, zeros]), upper=np.hstack([trees.upper, zeros])
-        )
+        lower: FloatArray = np.hstack([trees.lower, zeros])
+        upper: FloatArray = np.hstack([trees.upper, zeros])
+        nodes = trees.nodes._replace(lower=lower, upper=upper)
         wider = Trees(self.lifetime, *nodes)
         return OnlineTrees.from_trees(wider, self.seed, self.rungs, self.column, self.stop)
 

@@ -106,7 +106,7 @@ def _other_methods(options: dict[str, Any]) -> dict[str, Any]:
 
 def _intervals(measured: Measured, noise: FloatArray) -> dict[str, Any]:
     """Return coverage and mean width of the intervals, in all rows and in two fifths of them."""
-    ends, y = measured.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)], measured.y_test
+    ends, y = measured.interval, measured.y_test
     order, fifth = np.argsort(noise), len(noise) // 5
     parts = {
         "all test rows": order,

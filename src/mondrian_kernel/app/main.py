@@ -22,6 +22,8 @@ from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 for success and 1 for failure. Wrong arguments exit with 2."""
+    if argv is None:  # the program itself
+        sys.meta_path.insert(0, _WithoutPandas())
     args = make_parser().parse_args(argv)
     console = Console(as_json=args.json, quiet=args.quiet)
     try:
@@ -35,6 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             traceback.print_exc()
         return _fail(error, console)
+
+
+class _WithoutPandas:
+    """Hides pandas, which no command uses: scikit-learn and pyarrow import it for 0.3 CPU s."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def _fail(error: BaseException, console: Console) -> int:
@@ -122,11 +132,14 @@ _ARGUMENTS = {
     "model": _option("a file that 'fit' has written", "MODEL"),
     "inspect model": _option("a saved model", "MODEL"),
     "--decimal": _option(
-        "decimal sign of numbers in a text file: . (default) or ,", choices=[".", ","], default="."
+        "decimal sign of numbers in a text file, . or , (default: .)",
+        "SIGN",
+        choices=[".", ","],
+        default=".",
     ),
     "--target": _option("the column to predict", "COL", required=True),
     "--task": _option(
-        "auto: classification if the target is text or has two values, else regression",
+        "auto, the default, is classification if the target is text or has two values",
         choices=["auto", "regression", "classification"],
         default="auto",
     ),
@@ -143,49 +156,56 @@ _ARGUMENTS = {
         default=[],
     ),
     "fit --output": _option(
-        "where to save the model (model.mondrian)", "FILE", default="model.mondrian"
+        "where to save the model (default: model.mondrian)", "FILE", default="model.mondrian"
     ),
     "predict --output": _option(
-        "where to write: .csv, .tsv (also .gz) or .parquet; - is the standard output",
+        "where to write: .csv, .tsv (also .gz) or .parquet (default: -, the standard output)",
         "FILE",
         default="-",
     ),
-    "update --output": _option("where to save the model (MODEL is replaced)", "FILE"),
+    "update --output": _option("where to save the model (default: MODEL is replaced)", "FILE"),
     "--report": _option("also write a report, an HTML file", "FILE"),
     "demo --report": _option(
-        "where to write the report (mondrian-demo.html)", "FILE", default="mondrian-demo.html"
+        "where to write the report (default: mondrian-demo.html)",
+        "FILE",
+        default="mondrian-demo.html",
     ),
     "--holdout": _option(
-        f"share of the rows to set aside for measuring ({settings.HELD_OUT_SHARE}); 0 for none",
+        f"share of the rows to measure on; 0 for none (default: {settings.HELD_OUT_SHARE})",
         "SHARE",
         type=_number(float, lambda p: 0 <= p < 1, _SHARE),
         default=settings.HELD_OUT_SHARE,
     ),
     "--interval": _option(
-        f"share of true values that the intervals should hold ({settings.COVERAGE})",
+        f"share of true values that the intervals should hold (default: {settings.COVERAGE})",
         "P",
         type=_number(float, lambda p: 0 < p < 1, _SHARE),
     ),
-    "--plot": _option("draw the path instead, as .png, .svg or .pdf", "FILE"),
+    "--plot": _option("draw the path to a .png, .svg or .pdf file instead of printing it", "FILE"),
     "--trees": _option(
-        "number of trees; more trees come closer to the exact kernel", "M", type=_COUNT
+        "number of trees; more are more exact and slower (default: by the number of rows)",
+        "M",
+        type=_COUNT,
     ),
     "path --trees": _option(
-        f"number of trees ({settings.PATH_TREES})", "M", type=_COUNT, default=settings.PATH_TREES
+        f"number of trees (default: {settings.PATH_TREES})",
+        "M",
+        type=_COUNT,
+        default=settings.PATH_TREES,
     ),
     "--max-rows": _option(
-        f"use a random sample of N rows if the file has more ({settings.PATH_ROWS})",
+        f"use a random sample of N rows if the file has more (default: {settings.PATH_ROWS})",
         "N",
         type=_number(int, lambda n: n >= 2, "be at least 2"),
         default=settings.PATH_ROWS,
     ),
     "--seed": _option(
-        "seed of everything random (0)",
+        "seed of everything random (default: 0)",
         "N",
         type=_number(int, lambda n: n >= 0, "be at least 0"),
         default=0,
     ),
-    "--jobs": _option("threads (all cores)", "N", type=int),
+    "--jobs": _option("number of threads (default: all cores)", "N", type=int),
     "--json": _option("print the result as JSON", action="store_true"),
     "--quiet": _option("print no text, notes or progress", action="store_true"),
     "--debug": _option("show the traceback of an error", action="store_true"),

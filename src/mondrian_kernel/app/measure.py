@@ -139,6 +139,12 @@ class Measured:
         )
         return by_row.swapaxes(0, 1)
 
+    @property
+    def interval(self) -> FloatArray:
+        """Intervals of the test rows at the usual coverage, (n, 2)."""
+        own: FloatArray = self.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
+        return own
+
     @cached_property
     def scores(self) -> dict[str, Any]:
         """Errors on the test rows, and those of a constant prediction."""
@@ -147,7 +153,7 @@ class Measured:
             error, plain = _rmse(y, self.predicted), _rmse(y, y_train.mean())
             # One row may lie right at the mean: then R² is not defined.
             r2 = 1.0 - (error / plain) ** 2 if plain > 0 else float("nan")
-            ends = self.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
+            ends = self.interval
             return {
                 "rows": y.size,
                 "rmse": error,

@@ -68,7 +68,7 @@ class Choices:
     task: str
     drop: list[str]
     categorical: list[str]
-    holdout: float = 0.2
+    holdout: float = settings.HELD_OUT_SHARE
     n_trees: int | None = None
     seed: int = 0
     n_jobs: int | None = None

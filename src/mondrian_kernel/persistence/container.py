@@ -33,11 +33,17 @@ from numpy.typing import NDArray
 from mondrian_kernel import _settings as settings
 
 PathLike = str | os.PathLike[str]
-FORMAT = 6
+FORMAT = 7
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
 _DTYPES = {"|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"}
+# Types in which a file may hold an array, if no number changes: the first one that does.
+_FEWER_BYTES = {
+    "<f8": ["<f4"],
+    "<i4": ["|i1", "<i2", "<u2"],
+    "<i8": ["|i1", "<i2", "<u2", "<i4"],
+}
 _LAST_CHARACTER = 0x10FFFF
 
 
@@ -108,8 +114,7 @@ class StoredArray(NamedTuple):
     """What the header says of an array, whose numbers follow each other by column.
 
     ``dtype``, ``shape`` and ``order`` are those in memory. The file holds ``n_bytes`` bytes of
-    them, compressed. ``in_file`` is the dtype there: numbers of double precision that single
-    precision holds exactly are stored so.
+    them, compressed. ``in_file`` is the dtype there, with fewer bytes if that changes no number.
     """
 
     dtype: str
@@ -136,7 +141,7 @@ class StoredArray(NamedTuple):
         is_text = dtype.startswith("<U") and dtype.isascii() and 0 < int(dtype[2:]) < 2**28
         if self.order not in ("C", "F") or not (is_text or dtype in _DTYPES):
             raise ModelFileError(f"An array has the unknown dtype {dtype!r} or order.")
-        if self.in_file != dtype and (dtype, self.in_file) != ("<f8", "<f4"):
+        if self.in_file != dtype and self.in_file not in _FEWER_BYTES.get(dtype, ()):
             raise ModelFileError(f"An array of dtype {dtype!r} is stored as {self.in_file!r}.")
 
 
@@ -193,12 +198,19 @@ def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[Store
 
 
 def _in_few_bytes(value: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers of double precision in single precision, if all stay the same."""
-    if value.dtype.str != "<f8":
-        return value
-    with np.errstate(over="ignore"):
-        single = value.astype("<f4")
-    return single if (single == value).all() else value
+    """Return numbers in the smallest type in which all stay the same."""
+    for dtype in _FEWER_BYTES.get(value.dtype.str, ()):
+        if value.dtype.kind == "i":
+            range_of = np.iinfo(dtype)
+            least, most = value.min(initial=0), value.max(initial=0)
+            if range_of.min <= least and most <= range_of.max:
+                return value.astype(dtype)
+            continue
+        with np.errstate(over="ignore"):
+            fewer = value.astype(dtype)
+        if (fewer == value).all():
+            return fewer
+    return value
 
 
 def restore(arrays: list[StoredArray], body: memoryview) -> list[NDArray[Any]]:

@@ -46,6 +46,7 @@ CLASSES = {
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "PackedModel": "_model.packed",
+    "PackedTrees": "_trees.packed",
     "RidgeRows": "_path.result",
     "SgdWeights": "_path.result",
     "Spread": "_model.spread",
@@ -123,7 +124,7 @@ class Encoder:
         if hasattr(value, "packed"):
             value = value.packed(settings.FILE_UNPACKED)
             cls = type(value)
-        state = _state(value)
+        state = value.file_state() if hasattr(value, "file_state") else _state(value)
         code = {name: self.encode(v, f"{cls.__name__}.{name}") for name, v in state.items()}
         self.objects.append([cls.__name__, code])
         return {"object": len(self.objects) - 1}
@@ -223,7 +224,7 @@ class Decoder:
 
 def _state(value: Any) -> dict[str, Any]:
     """Attributes of an object that make it again."""
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and "__getstate__" not in vars(type(value)):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     state: dict[str, Any] = value.__getstate__()
     if isinstance(value, BaseEstimator):

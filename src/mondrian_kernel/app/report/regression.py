@@ -61,7 +61,7 @@ def regression_content(measured: Measured, target: str) -> Content:
     ]
     if error >= guess:
         summary.append("Note: the model is no better than the mean of the fitted rows.")
-    low, high = measured.intervals[settings.COVERAGE_LEVELS.index(settings.COVERAGE)].T
+    low, high = measured.interval.T
     shown = {f"true {target}": y, "predicted": predicted, "lower": low, "upper": high}
     sections = [
         Section("Predictions", _prediction_figures(target, y, predicted)),
@@ -89,7 +89,7 @@ def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> li
     scatter = Figure(
         "predicted",
         "Predicted and true values",
-        f"{shown}. On the line a prediction is right.",
+        f"{shown}. Predictions on the line are right.",
         chart(
             x,
             f"true {target}",
@@ -131,7 +131,7 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     coverage = Figure(
         "coverage",
         "Coverage asked for and reached",
-        f"Share of the {y.size} test rows inside their intervals; on the line it is as asked for.",
+        f"Share of the {y.size} test rows inside their intervals. On the line the two agree.",
         chart(
             {"label": "asked for", "domain": [0.45, 1]},
             {"label": "reached", "domain": [min(0.45, float(inside.min())), 1]},
@@ -147,8 +147,7 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
         ),
     )
     some = np.random.default_rng(0).permutation(y.size)[: settings.BARS_SHOWN]
-    own = ends[settings.COVERAGE_LEVELS.index(settings.COVERAGE)]
-    bars = _interval_bars(y[some], predicted[some], own[some], target, y.size)
+    bars = _interval_bars(y[some], predicted[some], measured.interval[some], target, y.size)
     return [words, fifth_words], Section("Intervals", [by_fifth, coverage, bars])
 
 

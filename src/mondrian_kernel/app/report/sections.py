@@ -40,8 +40,8 @@ def learnt_words(measured: Measured, target: str) -> str:
     columns = "1 column" if len(measured.names) == 1 else f"{len(measured.names)} columns"
     words = (
         f"{target} was learnt from {columns} of {measured.y_train.size} rows. All numbers below "
-        f"are measured on the same {measured.y_test.size} test rows, which were not fitted, unless "
-        "they name others."
+        f"are measured on the same {measured.y_test.size} test rows, unless other rows are named. "
+        "The fit has not seen them."
     )
     if measured.saved is not measured.fitted:
         words += " The saved model is then fitted to all rows; widths and importances are its own."
