@@ -246,8 +246,8 @@ FAULTS = {
     ),
     "stream: the running error of a learner forgets nothing": Fault(
         "_kernels/mixture.py",
-        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)",
-        "rate = 1.0 / (n_seen + i + 1)",
+        "rate = 1.0 / min(counts[0] + i + 1, STREAM_WINDOW)",
+        "rate = 1.0 / (counts[0] + i + 1)",
         "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",
     ),
     "stream: the first row has an error": Fault(

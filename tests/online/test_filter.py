@@ -141,13 +141,13 @@ def test_an_interrupt_while_units_change_leaves_every_prediction_as_it_was(kind,
     monkeypatch.setattr(settings, "LARGEST_GROWTH", 2.0)
     growth = learner.state[0, GROWTH]
     kernels = committee._kernels()
-    for name in ("change_units", "keep", "learn"):  # in this order; each returns, then Ctrl-C comes
+    for name in ("change_units", "learn"):  # in this order; each returns, then Ctrl-C comes
 
         def interrupted(*args, name=name):
             getattr(kernels, name)(*args)
             raise KeyboardInterrupt
 
-        parts = {n: getattr(kernels, n) for n in ("change_units", "keep", "learn", "give_back")}
+        parts = {n: getattr(kernels, n) for n in ("change_units", "learn", "roll_back")}
         fake = SimpleNamespace(**parts | {name: interrupted})
         monkeypatch.setattr(committee, "_kernels", lambda fake=fake: fake)
         with pytest.raises(KeyboardInterrupt):

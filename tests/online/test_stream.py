@@ -64,7 +64,7 @@ def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
     mean, expected = stream.scores_and_variance(X[1024:], None)
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
-    (scores, variance, _), _ = seen  # of the targets, and of the sizes of errors
+    (scores, variance, *_), _ = seen  # of the targets, and of the sizes of errors
     assert scores.shape == (5 * 2 + 2, 476, 1)  # and two linear ones
     assert variance.shape == (5 * 2, 476)
     residuals = Y[1024:] - stream.learners.offset - scores[:10]
@@ -435,7 +435,8 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
     "where",
     [
         (OnlineTrees, "extend", 1),
-        *[(Committee, name, at) for name in ("learn", "judge") for at in (1, 2)],
+        *[(Committee, "commit", at) for at in (1, 2, 3, 4)],
+        *[(Committee, "learn", at) for at in (1, 2)],
     ],  # first the learners of the targets, then of the sizes of errors
     ids=str,
 )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS
+from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS, LearnerTable
+from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._online.learners import Counts, Filter, Means, blank_state
@@ -20,15 +22,15 @@ from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
-_NO_ROWS = np.empty(0)
+_NO_ROWS, _NO_COLUMNS = np.empty(0), np.empty((0, 0))
 
 
 @cache
 def _kernels() -> Any:
     """Return the compiled loops, which are imported when they are needed."""
-    from mondrian_kernel._kernels import learners
+    from mondrian_kernel._kernels import committee
 
-    return learners
+    return committee
 
 
 class Cells(NamedTuple):
@@ -47,26 +49,20 @@ class Cells(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What learners say of rows before they learn any of them.
+    """What learners say of rows before they learn any of them, and how their mixture did.
 
-    ``scores`` (J, n, K), less the offset, and those of linear learners behind them; ``variance``
-    (J, n) of an error in units of that of the signal; ``base`` (K,): the first one's intercept.
+    ``scores`` (T, n, K), less the offset, those of linear learners behind the others; ``variance``
+    (J, n) of an error in units of that of the signal. ``mixed`` (n, K) are the mixed scores,
+    ``lost`` (n,) their losses; ``errors`` (n, K) are in units of their expected size, ``log_size``
+    (n, K) the logarithms of that. The last four are 0 if no row was learnt before.
     """
 
     scores: FloatArray
     variance: FloatArray
-    base: FloatArray
-
-
-class _Saved(NamedTuple):
-    """The state before a batch, for a rollback."""
-
-    cells: Cells
-    n_table: Counts
-    kept: FloatArray
-    state: FloatArray
-    linear: Linear | None
-    mixture: Mixture
+    mixed: FloatArray
+    lost: FloatArray
+    errors: FloatArray
+    log_size: FloatArray
 
 
 @dataclass(eq=False)
@@ -101,7 +97,8 @@ class Committee:
     >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
     >>> cells = Cells(leaf, column, np.array([2, 3]), np.empty((2, 0), np.int32))
     >>> learners = Committee.blank(Means(1, 0.0, True), [np.inf], 2, np.array([0.5**0.5]))
-    >>> learners.learn(cells, np.array([[1.0], [2.0]]), np.ones(2)).scores[:, :, 0]
+    >>> said = learners.learn(cells, np.array([[1.0], [2.0]]), np.ones(2))
+    >>> said.scores[:, :, 0]
     array([[1., 1.],
            [1., 1.]])
     >>> learners.n_table
@@ -121,7 +118,9 @@ class Committee:
     mixture: Mixture
     linear: Linear | None = None
 
-    _saved = None  # what a rollback goes back to
+    # The arrays as kernels take them; and cells and table rows of the last batch, for a rollback.
+    _arrays: ClassVar[tuple[Any, ...] | None] = None
+    _last: ClassVar[tuple[Cells, FloatArray] | None] = None
 
     @classmethod
     def blank(
@@ -172,6 +171,17 @@ class Committee:
         return np.repeat(np.arange(self.n_rungs), self.n_rates)
 
     @cached_property
+    def _kind(self) -> tuple[int, float, float]:
+        """Number of the rule, its penalty, and the bound of the curvature of its loss."""
+        rule = self.rule
+        return rule.code, rule.alpha, smoothness(rule.loss, rule.n_outputs)
+
+    @property
+    def _n_learners(self) -> int:
+        """Number of learners, with the linear ones, T."""
+        return self.mixture.weights.size - len(self.mixture.recent)
+
+    @cached_property
     def _keep(self) -> FloatArray:
         return np.array([0.5 ** (1.0 / rows) for rows in self.half_lives.tolist()] * self.n_rungs)
 
@@ -181,59 +191,67 @@ class Committee:
         return int(self.half_lives.argmin() * self.state.shape[1] + GROWTH)
 
     def learn(
-        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_ROWS
+        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_COLUMNS
     ) -> Said:
-        """Learn from each row once, in order; targets (n, K), positive weights (n,).
+        """Learn from each row once, in order, and how to predict together.
 
-        Linear learners need the scaled rows ``X`` (n, D).
+        Targets are ``Y`` (n, K), positive weights (n,). Linear learners need the scaled rows ``X``
+        (n, D). A rollback needs the arrays of the cells.
         """
-        (leaf, column, n_cells, origin), kernels = cells, _kernels()
-        J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
-        n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
-        if (self.begin[:-1] + n_table > self.begin[1:]).any():  # the table grows by doubling
-            room = np.diff(self.begin)
-            room = np.where(n_table > room, np.maximum(n_table, 2 * room), room)
-            self.begin, self.table = self._laid_out(np.arange(J), room)
+        self.commit()
+        rule, (n, K), (J, T) = self.rule, Y.shape, (self.n_table.size, self._n_learners)
         if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
-            kernels.change_units(rule.code, self.begin, self.table, self.state)
-        place, base = (leaf, column, self.rung, self.begin), self.intercepts[0].copy()
-        kept = kernels.keep(*place, L, n_before, self.table)
-        # Before anything changes, so that an interrupt at any moment finds it.
-        state, linear = self.state.copy(), self.linear
-        self._saved = _Saved(cells, n_before, kept, state, linear, self.mixture)
-        self.n_table = n_table
-        n_linear = 0 if linear is None else self.n_rates
-        scores, variance = np.empty((J + n_linear, *Y.shape)), np.empty((J, len(Y)))
-        batch = *place, self.value, Y, weight, rule.code, rule.alpha, self._keep, origin, n_before
-        kernels.learn(*batch, self.table, self.state, scores, variance)
-        if linear is not None:
-            rates = rule.code, self._keep[:n_linear], rule.alpha
-            self.linear = linear.learn(X, Y - self.offset, weight, *rates, scores[J:])
-        return Said(scores, variance, base)
+            change_units = _kernels().change_units
+            change_units(rule.code, self.begin, self.table, self.state)
+        kept = np.empty((J, n * self.value.size * cells.leaf.shape[1], self.table.shape[1]))
+        said = Said(
+            np.empty((T, n, K)),
+            np.empty((J, n)),
+            np.empty((n, K)),
+            np.empty(n),
+            np.empty((n, K)),
+            np.empty((n, K)),
+        )
+        batch = X, Y, weight, *self._kind, tuple(cells)
+        self._last = cells, kept
+        while not _kernels().learn(*batch, *self._changed(), kept, tuple(said)):
+            self._grow(cells.n_cells)
+        return said
 
-    def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Learn how to mix from what was said of rows; return mixed scores (n, K) and losses (n,).
+    def _changed(self) -> tuple[tuple[Any, ...], FloatArray]:
+        """Return the arrays as kernels take them, and room for what a rollback needs of them."""
+        if self._arrays is None:
+            mixture, linear = self.mixture, self.linear
+            if linear is None:
+                linear = Linear.blank(0, 0, self.rule.n_outputs, self.rule.alpha)
+            table = self.rung, self.begin, self.n_table, self.value, self._keep, self.table
+            rest = *linear.arrays, *mixture.arrays
+            arrays = LearnerTable(*table, self.state, *rest)
+            n_sums = sum(array.size for array in (self.state, linear.coef, linear.P, *rest[4:]))
+            self._arrays = tuple(arrays), np.zeros(1 + n_sums + self.n_table.size)
+        return self._arrays
 
-        Targets and scores are less the offset.
-        """
-        scores, _, base = said
-        self.mixture, mixed, lost = self.mixture.judge(scores, base, Y, weight, self.rule.loss)
-        return mixed, lost
+    def _grow(self, n_cells: Counts) -> None:
+        """Make room for so many cells, twice as much as there was at least."""
+        L = self.value.size
+        needed = n_cells[self.rung] if L == 1 else np.full(self.rung.size, L * n_cells[:L].max())
+        room = np.diff(self.begin)
+        room = np.where(needed > room, np.maximum(needed, 2 * room), room)
+        self.begin, self.table = self._laid_out(np.arange(room.size), room)
+        self._arrays = None
 
     def rollback(self) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens."""
-        saved: _Saved | None = self._saved
-        if saved is None:
-            return
-        place = saved.cells.leaf, saved.cells.column, self.rung, self.begin, self.value.size
-        _kernels().give_back(*place, saved.n_table, self.rule.fresh, saved.kept, self.table)
-        self.state[:] = saved.state
-        self.n_table, self.linear, self.mixture = saved.n_table, saved.linear, saved.mixture
-        self._saved = None
+        if self._last is not None and self._arrays is not None:
+            cells, kept = self._last
+            _kernels().roll_back(tuple(cells), *self._arrays, kept, self.rule.fresh)
+        self._last = None
 
     def commit(self) -> None:
-        """Drop the copies that a rollback of the last batch would need."""
-        self._saved = None
+        """Forget what a rollback of the last batch would need."""
+        if self._arrays is not None:
+            self._arrays[1][0] = 0.0
+        self._last = None
 
     def at_rungs(self, rungs: NDArray[np.intp]) -> Committee:
         """Return copies of the learners of some rungs, and their mixture."""
@@ -246,6 +264,7 @@ class Committee:
             table=table,
             state=self.state[members],
             mixture=self.mixture.of(members),
+            linear=copy.deepcopy(self.linear),
         )
 
     def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, FloatArray]:
@@ -313,26 +332,26 @@ class Committee:
     def scores(
         self,
         X: FloatArray,
+        scale: FloatArray,
         trees: Sequence[Any],
         n_jobs: int | None,
         variance: FloatArray = _NO_ROWS,
     ) -> FloatArray:
-        """Return mixed scores (n, K) of scaled rows; write their variances (n,), if any.
+        """Return mixed scores (n, K) of rows; write their variances (n,), if any.
 
-        ``trees`` are nodes, lifetimes and cells, as kernels that walk them take them.
+        ``scale`` (D,) is what their columns are divided by, ``trees`` are nodes, lifetimes and
+        cells, as kernels that walk them take them.
         """
-        mean, rule, shares = np.empty((len(X), self.rule.n_outputs)), self.rule, self.mixture.shares
-        members = *trees, self.rung, self.begin, self.value, rule.code, rule.alpha
-        numbers = self.mixture.weights[: shares.size], shares, self.table, self.state
+        mean, rule = np.empty((len(X), self.rule.n_outputs)), self.rule
+        members = scale, trees, self._changed()[0], rule.code, rule.alpha
 
         def run(begin: int, end: int) -> None:
-            out = mean[begin:end], variance[begin:end]
-            _kernels().mixed_scores(X[begin:end], *members, *numbers, *out)
+            _kernels().scores(X[begin:end], *members, mean[begin:end], variance[begin:end])
 
-        in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
-        mean += self.intercept
-        if self.linear is not None:
-            self.linear.add_scores(X, self._linear_weights, mean)
+        if len(X) == 1:
+            _kernels().scores(X, *members, mean, variance)
+        else:
+            in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
         return mean
 
     def cell_weights(self, n_cells: Counts) -> FloatArray:

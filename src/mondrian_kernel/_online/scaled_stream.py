@@ -13,7 +13,6 @@ from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.committee import Cells, Committee
 from mondrian_kernel._online.learners import Counts, Means
-from mondrian_kernel._online.mixture import mixing
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
@@ -156,24 +155,17 @@ class ScaledStream:
 
     def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         """Learn from rows whose cells are known, and from what was said of them."""
-        learners, n_before = self.learners, self.n_rows - len(Y)
-        shares = learners.mixture.shares
-        said, log_size = learners.learn(cells, Y, weight, X), np.zeros(Y.shape)
+        n_before = self.n_rows - len(Y)
+        said = self.learners.learn(cells, Y, weight, X)
         if n_before > 0:
-            Y = Y - learners.offset
-            mixed, lost = learners.judge(said, Y, weight)
-            put_at(self.lost, n_before, lost)
+            put_at(self.lost, n_before, said.lost)
             if self._n_recent:
-                # A small share of the usual error counts as no error.
-                least = settings.SPREAD_FLOOR * float(np.sqrt(self.error))
-                errors = np.empty(Y.shape)
-                mixing().relative_errors(Y, mixed, shares, said.variance, least, errors, log_size)
-                put_at(self.recent, n_before, errors)
+                put_at(self.recent, n_before, said.errors)
         if self.sizes is not None:
             weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
-            said = self.sizes.learn(cells, log_size, weight)
+            sizes = self.sizes.learn(cells, said.log_size, weight)
             if n_before > 0:
-                put_at(self.recent_sizes, n_before, self.sizes.judge(said, log_size, weight)[0])
+                put_at(self.recent_sizes, n_before, sizes.mixed)
 
     def learn_parts(
         self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW
@@ -235,21 +227,21 @@ class ScaledStream:
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
         """Scores (n, K) of rows as they come, in O(M) a row."""
-        return self.learners.scores(X / self.scale, self._walk(), n_jobs)
+        return self.learners.scores(X, self.scale, self._walk(), n_jobs)
 
     def scores_and_variance(
         self, X: FloatArray, n_jobs: int | None
     ) -> tuple[FloatArray, FloatArray]:
         """Scores, and the variances (n,) of their errors in units of that of the signal."""
         variance = np.empty(X.shape[0])
-        return self.learners.scores(X / self.scale, self._walk(), n_jobs, variance), variance
+        return self.learners.scores(X, self.scale, self._walk(), n_jobs, variance), variance
 
     def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
         """Scores of rows as they come, and the scale of their errors, (n, K) each."""
         scores, variance = self.scores_and_variance(X, n_jobs)
         scale: FloatArray = np.repeat(np.sqrt(variance)[:, None], self.n_outputs, axis=1)
         if self.sizes is not None:
-            scale *= np.exp(self.sizes.scores(X / self.scale, self._walk(), n_jobs))
+            scale *= np.exp(self.sizes.scores(X, self.scale, self._walk(), n_jobs))
         return scores, scale
 
     def _walk(self) -> tuple[Any, ...]:
