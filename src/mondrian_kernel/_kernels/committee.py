@@ -1,4 +1,4 @@
-"""A committee of learners in one call: what it says of rows, what it learns, and the way back.
+"""A batch of a stream in one call: what learners say of it, what they learn, and the way back.
 
 Kernels take the arrays of a ``LearnerTable`` (:mod:`mondrian_kernel._kernels.tables`) as a plain
 tuple, and change them in place.
@@ -8,42 +8,130 @@ import numpy as np
 
 from mondrian_kernel._kernels import linear
 from mondrian_kernel._kernels.compiled import kernel
-from mondrian_kernel._kernels.learners import (
-    change_units,  # noqa: F401  # for _online.committee
-    find_cells,
-    learn_each,
-    mixed_scores,
-)
+from mondrian_kernel._kernels.extend import FINISHED, ROWS, extend
+from mondrian_kernel._kernels.learners import change_units, find_cells, learn_each, mixed_scores
 from mondrian_kernel._kernels.mixture import intercept, judge, relative_errors
-from mondrian_kernel._kernels.tables import FIRST, MEANS, N_ROWS, SQUARED, LearnerTable
+from mondrian_kernel._kernels.tables import (
+    FIRST,
+    GROWTH,
+    MEANS,
+    N_ROWS,
+    SQUARED,
+    Batch,
+    LearnerTable,
+    OnlineTable,
+)
+
+# What :func:`learn_batch` returns, beside what ``extend`` does.
+NO_TARGETS, NO_SIZES = 4, 5
 
 
 @kernel
-def learn(X, Y, sample_weight, code, alpha, curvature, cells, arrays, saved, kept, said):
-    """Learn from each row once, in order, and how to predict together; False if there is no room.
+def learn_batch(
+    X,
+    Y,
+    sample_weight,
+    begins,
+    bound,
+    scale,
+    seed,
+    lifetime,
+    max_cells,
+    rungs,
+    table_arrays,
+    batch_arrays,
+    targets,
+    sizes,
+    has_sizes,
+    rings,
+):
+    """Extend trees by rows as they come, and learn from them: all of them or, before, nothing.
 
-    Rows ``X`` (n, D) are scaled, targets are ``Y`` (n, K), weights (n,). ``code`` and ``alpha`` are
-    of the rule, ``curvature`` is the bound of the loss. ``cells`` are the arrays of
-    ``_online.committee.Cells``. ``said`` receives what is said of the rows before any is learnt:
-    ``scores`` (T, n, K) and ``variance`` (J, n), see :func:`learners.learn_each`; their mixture
-    ``mixed`` (n, K) and its ``lost`` (n,), see :func:`mixture.judge`; ``errors`` and ``log_size``
-    (n, K), see :func:`mixture.relative_errors`. The last four are 0 if there was no row before.
-    Without room for the cells nothing is changed. Else ``saved``, as large as all sums and 1
-    more, and ``kept`` (J, n L M, any) receive what :func:`roll_back` puts back.
+    Returns what :func:`extend.extend` does, whose arguments these are, and ``NO_TARGETS`` or
+    ``NO_SIZES`` if these learners have no room for the cells: then it is to be called again.
+    ``scale`` (D,) is what the columns are divided by. ``targets`` are the arguments of
+    :func:`learn` from ``kind`` on. So are ``sizes``, of the learners of the local size of errors;
+    unless the stream ``has_sizes`` these are not looked at. ``rings`` receive, from the place of
+    the first row on, losses, errors and log-sizes of rows before they were learnt.
+    """
+    Z = X / scale
+    draw = seed, lifetime, max_cells, rungs
+    status = extend(Z, begins, bound, *draw, table_arrays, batch_arrays)
+    if status != FINISHED:
+        return status
+    nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
+    cells = batch.leaf, nodes.column, nodes.n_cells[:, nodes.root.size].copy(), batch.origin
+    if not has_room(cells[2], targets[1]):
+        return NO_TARGETS
+    if has_sizes and not has_room(cells[2], sizes[1]):
+        return NO_SIZES
+    learn(Z, Y, sample_weight, cells, *targets)
+    _, _, _, lost, errors, log_size = targets[-1]
+    at = batch.tally[ROWS]
+    if at > 0:
+        _put_at(rings[0].reshape(-1, 1), at, lost.reshape(-1, 1))
+        _put_at(rings[1], at, errors)
+    if has_sizes:
+        # The first row has no error.
+        learn(Z, log_size, np.full(len(Y), 1.0 if at > 0 else 0.0), cells, *sizes)
+        if at > 0:
+            _put_at(rings[2], at, sizes[-1][2])
+    return FINISHED
+
+
+@kernel
+def _put_at(ring, at, rows):
+    """Write the columns that an array has of rows to places from ``at`` on, modulo its length."""
+    for i in range(len(rows)):
+        for k in range(ring.shape[1]):
+            ring[(at + i) % len(ring), k] = rows[i, k]
+
+
+@kernel
+def has_room(n_cells, arrays):
+    """Whether the tables of all learners have a row for each of so many cells at their rungs."""
+    t = LearnerTable(*arrays)
+    for j in range(t.rung.size):  # noqa: SIM110  # numba has no all()
+        if _n_table(t, n_cells, j) > t.begin[j + 1] - t.begin[j]:
+            return False
+    return True
+
+
+@kernel
+def _n_table(t, n_cells, j):
+    """Return the number of table rows of learner ``j``; at L levels it has L for each cell."""
+    n = n_cells[t.rung[j]]
+    for l in range(1, t.value.size):
+        n = max(n, n_cells[l])
+    return n * t.value.size
+
+
+@kernel
+def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
+    """Learn from each row once, in order, and how to predict together.
+
+    Rows ``X`` (n, D) are scaled, targets are ``Y`` (n, K), weights (n,). ``cells`` are the leaves
+    of the rows, ``column``, numbers of cells at each rung, and ``origin``. There must be room.
+    ``kind`` are the code of the rule, its penalty, the bound of the curvature of its loss, and the
+    growth after which tables are put into other units.
+
+    ``said`` receives what is said of the rows before any is learnt: ``scores`` (T, n, K) and
+    ``variance`` (J, n), see :func:`learners.learn_each`; their mixture ``mixed`` (n, K) and its
+    ``lost`` (n,), see :func:`mixture.judge`; ``errors`` and ``log_size`` (n, K), see
+    :func:`mixture.relative_errors`. The last four are 0 if there was no row before. ``saved``, as
+    large as all sums and J + 1 more, and ``kept`` (J, n L M, any) receive what :func:`roll_back`
+    puts back.
     """
     leaf, column, n_cells, origin = cells
+    code, alpha, curvature, largest = kind
     scores, variance, mixed, lost, errors, log_size = said
     t = LearnerTable(*arrays)
     J, n_levels, S = t.rung.size, t.value.size, len(t.coef)
     n_outputs, n_before = Y.shape[1], t.n_table.copy()
     for j in range(J):
-        n = n_cells[t.rung[j]]
-        for l in range(1, n_levels):
-            n = max(n, n_cells[l])
-        if n * n_levels > t.begin[j + 1] - t.begin[j]:
-            t.n_table[:] = n_before
-            return False
-        t.n_table[j] = n * n_levels
+        t.n_table[j] = _n_table(t, n_cells, j)
+    if t.state[:, GROWTH].max() > largest:
+        change_units(code, t.begin, t.table, t.state)
     is_first = t.state[0, N_ROWS] == 0.0
     _copy_sums(saved, arrays, False)
     for j in range(J):
@@ -77,16 +165,15 @@ def learn(X, Y, sample_weight, code, alpha, curvature, cells, arrays, saved, kep
         linear.learn(*rows, code, t.keep[:S], 0.5 / alpha, t.coef, t.P, scores[J:])
     mixed[:], lost[:], errors[:], log_size[:] = 0.0, 0.0, 0.0, 0.0
     if is_first or len(Y) == 0:
-        return True
+        return
     sums = t.gram, t.moment, t.error, t.recent, t.counts, t.weights, t.shares
     loss = SQUARED if code >= MEANS else code
     judge(scores, base, y, sample_weight, loss, curvature, sums, mixed, lost)
     relative_errors(y, mixed, old_shares, variance, t.error[J], errors, log_size)
-    return True
 
 
 @kernel
-def roll_back(cells, arrays, saved, kept, fresh):
+def roll_back(leaf, column, arrays, saved, kept, fresh):
     """Undo the last :func:`learn`, if ``saved`` holds one; cells that it added are ``fresh``."""
     t = LearnerTable(*arrays)
     J, n_levels = t.rung.size, t.value.size
@@ -96,7 +183,7 @@ def roll_back(cells, arrays, saved, kept, fresh):
     _copy_sums(saved, arrays, True)
     for j in range(J):
         n = t.n_table[j] = np.int64(saved[saved.size - J + j])
-        rows = find_cells(cells[0], cells[1], t.rung[j] * n_levels, n_levels).ravel()
+        rows = find_cells(leaf, column, t.rung[j] * n_levels, n_levels).ravel()
         for i, c in enumerate(rows):
             if c < n:
                 t.table[t.begin[j] + c] = kept[j, i]

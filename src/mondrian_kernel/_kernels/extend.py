@@ -173,12 +173,13 @@ def _save_box(nodes, node, batch):
 
 
 @kernel
-def extend(X, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
+def extend(X, begins, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
     """Insert the rows of ``X`` into each tree, row by row, after clocks have run on.
 
     Returns ``FINISHED``; or, to be called again, ``NO_NODES`` when fewer than 2 nodes are left in
     the table, ``NO_ORIGIN`` when that array is full, and ``TOO_LARGE`` if a number of the rows or
-    trees is ``bound`` or more. Goes on from ``progress`` and keeps it. ``table_arrays`` and
+    trees is ``bound`` or more. A batch that ``begins`` may be in the arrays of the one before;
+    otherwise this goes on from ``progress``. ``table_arrays`` and
     ``batch_arrays`` are those of an ``OnlineTable`` and a ``Batch``, as plain tuples; they are
     changed in place. ``rungs`` (R,) are the lifetimes at which cells are numbered, increasing up to
     ``lifetime``. Draws depend on ``seed`` uint64, the tree and the number of the row alone. Once
@@ -189,6 +190,11 @@ def extend(X, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_array
     then up again to the first box that holds it; only below that one is anything drawn or enlarged.
     """
     nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
+    if begins:
+        for k in range(batch.progress[SAVED]):
+            nodes.touched[batch.saved_node[k]] = False
+        batch.tally[:], batch.n_cells[:] = nodes.tally, nodes.n_cells
+        batch.progress[:], batch.n_origin[:], batch.origin[:] = 0, 0, -1
     if not _all_below(X, nodes, bound):
         return TOO_LARGE
     if batch.progress[DONE] == 0:

@@ -81,6 +81,13 @@ class LearnerTable(NamedTuple):
     shares: FloatArray
 
 
+# Those that a batch changes, but for the table.
+LEARNER_SUMS = (
+    *("state", "coef", "P"),
+    *("gram", "moment", "error", "recent", "counts", "weights", "shares"),
+)
+
+
 class Clocks(NamedTuple):
     """Leaves whose clocks still run, one entry a leaf.
 

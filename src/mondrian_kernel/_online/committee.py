@@ -6,13 +6,13 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS, LearnerTable
+from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, LEARNER_SUMS, N_ROWS, LearnerTable
 from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.trend import Trend
@@ -22,47 +22,15 @@ from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._typing import FloatArray, IntArray
 
-_NO_ROWS, _NO_COLUMNS = np.empty(0), np.empty((0, 0))
+_NO_ROWS = np.empty(0)
 
 
 @cache
-def _kernels() -> Any:
+def kernels() -> Any:
     """Return the compiled loops, which are imported when they are needed."""
     from mondrian_kernel._kernels import committee
 
     return committee
-
-
-class Cells(NamedTuple):
-    """Cells of rows that the trees have taken in.
-
-    ``leaf`` (n, M): node of each row's cell. ``column`` (at least R·L, n_nodes): cell of each node
-    at each rung, at each level; ``n_cells``: their numbers. ``origin`` (at least R, any): cells
-    that have been cut; the k-th new cell is a part of ``origin[r, k]``, up to the first -1, and
-    starts with its numbers, so that no score changes.
-    """
-
-    leaf: IntArray
-    column: IntArray
-    n_cells: Counts
-    origin: IntArray
-
-
-class Said(NamedTuple):
-    """What learners say of rows before they learn any of them, and how their mixture did.
-
-    ``scores`` (T, n, K), less the offset, those of linear learners behind the others; ``variance``
-    (J, n) of an error in units of that of the signal. ``mixed`` (n, K) are the mixed scores,
-    ``lost`` (n,) their losses; ``errors`` (n, K) are in units of their expected size, ``log_size``
-    (n, K) the logarithms of that. The last four are 0 if no row was learnt before.
-    """
-
-    scores: FloatArray
-    variance: FloatArray
-    mixed: FloatArray
-    lost: FloatArray
-    errors: FloatArray
-    log_size: FloatArray
 
 
 @dataclass(eq=False)
@@ -87,25 +55,6 @@ class Committee:
         How the learners predict together.
     linear : Linear or None
         Linear learners of the same rates beside them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._online.committee import Cells, Committee
-    >>> from mondrian_kernel._online.learners import Means
-    >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
-    >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
-    >>> cells = Cells(leaf, column, np.array([2, 3]), np.empty((2, 0), np.int32))
-    >>> learners = Committee.blank(Means(1, 0.0, True), [np.inf], 2, np.array([0.5**0.5]))
-    >>> said = learners.learn(cells, np.array([[1.0], [2.0]]), np.ones(2))
-    >>> said.scores[:, :, 0]
-    array([[1., 1.],
-           [1., 1.]])
-    >>> learners.n_table
-    array([2, 3])
-    >>> learners.rollback()
-    >>> learners.n_table
-    array([0, 0])
     """
 
     rule: Filter | Means
@@ -117,10 +66,6 @@ class Committee:
     state: FloatArray
     mixture: Mixture
     linear: Linear | None = None
-
-    # The arrays as kernels take them; and cells and table rows of the last batch, for a rollback.
-    _arrays: ClassVar[tuple[Any, ...] | None] = None
-    _last: ClassVar[tuple[Cells, FloatArray] | None] = None
 
     @classmethod
     def blank(
@@ -171,87 +116,69 @@ class Committee:
         return np.repeat(np.arange(self.n_rungs), self.n_rates)
 
     @cached_property
-    def _kind(self) -> tuple[int, float, float]:
-        """Number of the rule, its penalty, and the bound of the curvature of its loss."""
-        rule = self.rule
-        return rule.code, rule.alpha, smoothness(rule.loss, rule.n_outputs)
-
-    @property
-    def _n_learners(self) -> int:
-        """Number of learners, with the linear ones, T."""
-        return self.mixture.weights.size - len(self.mixture.recent)
-
-    @cached_property
     def _keep(self) -> FloatArray:
         return np.array([0.5 ** (1.0 / rows) for rows in self.half_lives.tolist()] * self.n_rungs)
 
-    @cached_property
-    def _fastest(self) -> int:
-        """Place in the state of the growth that is the largest, at the shortest half-life."""
-        return int(self.half_lives.argmin() * self.state.shape[1] + GROWTH)
+    # As kernels take them, made when they are needed: the arrays, and what goes with a batch.
+    _arrays = None
+    _batch = None
 
-    def learn(
-        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_COLUMNS
-    ) -> Said:
-        """Learn from each row once, in order, and how to predict together.
-
-        Targets are ``Y`` (n, K), positive weights (n,). Linear learners need the scaled rows ``X``
-        (n, D). A rollback needs the arrays of the cells.
-        """
-        self.commit()
-        rule, (n, K), (J, T) = self.rule, Y.shape, (self.n_table.size, self._n_learners)
-        if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
-            change_units = _kernels().change_units
-            change_units(rule.code, self.begin, self.table, self.state)
-        kept = np.empty((J, n * self.value.size * cells.leaf.shape[1], self.table.shape[1]))
-        said = Said(
-            np.empty((T, n, K)),
-            np.empty((J, n)),
-            np.empty((n, K)),
-            np.empty(n),
-            np.empty((n, K)),
-            np.empty((n, K)),
-        )
-        batch = X, Y, weight, *self._kind, tuple(cells)
-        self._last = cells, kept
-        while not _kernels().learn(*batch, *self._changed(), kept, tuple(said)):
-            self._grow(cells.n_cells)
-        return said
-
-    def _changed(self) -> tuple[tuple[Any, ...], FloatArray]:
-        """Return the arrays as kernels take them, and room for what a rollback needs of them."""
-        if self._arrays is None:
-            mixture, linear = self.mixture, self.linear
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The fields of a ``LearnerTable``, as kernels take them."""
+        arrays: tuple[Any, ...] | None = self._arrays
+        if arrays is None:
+            linear = self.linear
             if linear is None:
                 linear = Linear.blank(0, 0, self.rule.n_outputs, self.rule.alpha)
             table = self.rung, self.begin, self.n_table, self.value, self._keep, self.table
-            rest = *linear.arrays, *mixture.arrays
-            arrays = LearnerTable(*table, self.state, *rest)
-            n_sums = sum(array.size for array in (self.state, linear.coef, linear.P, *rest[4:]))
-            self._arrays = tuple(arrays), np.zeros(1 + n_sums + self.n_table.size)
-        return self._arrays
+            arrays = (*table, self.state, *linear.arrays, *self.mixture.arrays)
+            self._arrays = arrays
+        return arrays
 
-    def _grow(self, n_cells: Counts) -> None:
+    def batch(self, n_rows: int, n_trees: int) -> tuple[Any, ...]:
+        """Return what the kernel ``learn`` takes after the cells: the same for equal batches.
+
+        The last but one is what a rollback needs, the last what is said of the rows.
+        """
+        found: tuple[Any, ...] | None = self._batch
+        if found is None or found[0] != (n_rows, n_trees):
+            rule, K, (n, L) = self.rule, self.rule.n_outputs, (n_rows, self.value.size)
+            J, T = self.n_table.size, self.mixture.weights.size - len(self.mixture.recent)
+            curvature = smoothness(rule.loss, K)
+            kind = rule.code, rule.alpha, curvature, settings.LARGEST_GROWTH
+            sums = LearnerTable(*self.arrays)._asdict()
+            n_sums = sum(sums[name].size for name in LEARNER_SUMS)
+            kept = np.empty((J, n * L * n_trees, self.table.shape[1]))
+            said = np.empty((T, n, K)), np.empty((J, n)), np.empty((n, K)), np.empty(n)
+            errors = np.empty((n, K)), np.empty((n, K))
+            room = np.zeros(1 + n_sums + J), kept, (*said, *errors)
+            self._batch = found = (n_rows, n_trees), (kind, self.arrays, *room)
+        batch: tuple[Any, ...] = found[1]
+        return batch
+
+    def grow(self, n_cells: Counts) -> None:
         """Make room for so many cells, twice as much as there was at least."""
         L = self.value.size
         needed = n_cells[self.rung] if L == 1 else np.full(self.rung.size, L * n_cells[:L].max())
         room = np.diff(self.begin)
         room = np.where(needed > room, np.maximum(needed, 2 * room), room)
         self.begin, self.table = self._laid_out(np.arange(room.size), room)
-        self._arrays = None
+        self._arrays = self._batch = None
 
-    def rollback(self) -> None:
-        """Undo the last batch; without one, or after a rollback, nothing happens."""
-        if self._last is not None and self._arrays is not None:
-            cells, kept = self._last
-            _kernels().roll_back(tuple(cells), *self._arrays, kept, self.rule.fresh)
-        self._last = None
+    def rollback(self, leaf: IntArray, column: IntArray) -> None:
+        """Undo the last batch; without one, or after a rollback, nothing happens.
+
+        Its rows were in the nodes ``leaf`` (n, M), which had the cells ``column``.
+        """
+        if self._batch is not None:
+            _, arrays, saved, kept, _ = self._batch[1]
+            kernels().roll_back(leaf, column, arrays, saved, kept, self.rule.fresh)
 
     def commit(self) -> None:
         """Forget what a rollback of the last batch would need."""
-        if self._arrays is not None:
-            self._arrays[1][0] = 0.0
-        self._last = None
+        if self._batch is not None:
+            self._batch[1][2][0] = 0.0
 
     def at_rungs(self, rungs: NDArray[np.intp]) -> Committee:
         """Return copies of the learners of some rungs, and their mixture."""
@@ -343,13 +270,13 @@ class Committee:
         cells, as kernels that walk them take them.
         """
         mean, rule = np.empty((len(X), self.rule.n_outputs)), self.rule
-        members = scale, trees, self._changed()[0], rule.code, rule.alpha
+        members = scale, trees, self.arrays, rule.code, rule.alpha
 
         def run(begin: int, end: int) -> None:
-            _kernels().scores(X[begin:end], *members, mean[begin:end], variance[begin:end])
+            kernels().scores(X[begin:end], *members, mean[begin:end], variance[begin:end])
 
         if len(X) == 1:
-            _kernels().scores(X, *members, mean, variance)
+            kernels().scores(X, *members, mean, variance)
         else:
             in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
         return mean

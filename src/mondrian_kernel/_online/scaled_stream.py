@@ -11,13 +11,14 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
-from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.committee import Committee, kernels
 from mondrian_kernel._online.learners import Counts, Means
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
+_NO_TARGETS = 4  # what the kernel returns; see there
 Rows = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -128,24 +129,33 @@ class ScaledStream:
         if self._before is None or self._before[1] != n_rows:
             return
         self.online, _, self.learners, self.sizes = self._before
-        self.learners.rollback()
-        self.online.rollback(n_rows)
+        batch = self.online.leaf, self.online.table.column
+        self.learners.rollback(*batch)
         if self.sizes is not None:
-            self.sizes.rollback()
+            self.sizes.rollback(*batch)
+        self.online.rollback(n_rows)
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale; if anything fails, from none."""
-        X, Y, weight = rows
-        X = X / self.scale
-        online, n_before = self.online, self.n_rows
-        for learners in (self.learners, self.sizes):
-            if learners is not None:
-                learners.commit()
+        X, online, n_before = rows[0], self.online, self.n_rows
+        self.learners.commit()
+        if self.sizes is not None:
+            self.sizes.commit()
         self._before = online, n_before, self.learners, self.sizes
+        begins, bound, kernel = True, online.bound, kernels().learn_batch
+        online.start(len(X), reuse=True)
         try:
-            leaf = online.extend(X, max_cells)
-            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), X, Y, weight)
+            while status := kernel(
+                *rows, begins, bound, self.scale, *self._arrays(len(X), max_cells)
+            ):
+                begins = False
+                if status < _NO_TARGETS:
+                    bound = online.make_room(status, X / self.scale)
+                elif status == _NO_TARGETS or self.sizes is None:
+                    self.learners.grow(online.n_cells)
+                else:
+                    self.sizes.grow(online.n_cells)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
@@ -153,19 +163,13 @@ class ScaledStream:
             self.rollback(n_before)
             raise
 
-    def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
-        """Learn from rows whose cells are known, and from what was said of them."""
-        n_before = self.n_rows - len(Y)
-        said = self.learners.learn(cells, Y, weight, X)
-        if n_before > 0:
-            put_at(self.lost, n_before, said.lost)
-            if self._n_recent:
-                put_at(self.recent, n_before, said.errors)
-        if self.sizes is not None:
-            weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
-            sizes = self.sizes.learn(cells, said.log_size, weight)
-            if n_before > 0:
-                put_at(self.recent_sizes, n_before, sizes.mixed)
+    def _arrays(self, n_rows: int, max_cells: int | None) -> tuple[Any, ...]:
+        """Return what the kernel takes after the scale."""
+        online, sizes, n_trees = self.online, self.sizes, self.online.table.root.size
+        targets = self.learners.batch(n_rows, n_trees)
+        of_sizes = targets if sizes is None else sizes.batch(n_rows, n_trees)
+        rings = self.lost, self.recent, self.recent_sizes
+        return *online.arrays(max_cells), targets, of_sizes, sizes is not None, rings
 
     def learn_parts(
         self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW

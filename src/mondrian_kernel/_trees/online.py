@@ -169,29 +169,53 @@ class OnlineTrees:
         first row makes a cell in any case.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
-        cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
-        n_before, before = self.n_rows, self._batch
-        self._frozen = None
-        if n_saved := before.progress.item(_SAVED):
-            self._table.touched[before.saved_node[:n_saved]] = False
-        t, extend = self._table, _kernels()[0]
-        batch = self._batch = Batch.start(X.shape[0], t, refines=self._unfinished)
-        draw = self._seed, self.lifetime, cap, self.rungs
-        bound = _LARGE / X.shape[1]  # below it no range overflows, nor does their sum
+        n_before, extend, begins, bound = self.n_rows, _kernels()[0], True, self.bound
+        self.start(X.shape[0], reuse=False)
         try:
-            while status := extend(X, bound, *draw, tuple(t), tuple(batch)):
-                if status == _TOO_LARGE:
-                    check_more_ranges(t, X)
-                    bound = np.inf
-                elif status == _NO_NODES:
-                    t = self._table = t.doubled()
-                else:
-                    origin = np.hstack([batch.origin, np.full_like(batch.origin, -1)])
-                    batch = self._batch = batch._replace(origin=origin)
-            return batch.leaf
+            while status := extend(X, begins, bound, *self.arrays(max_cells)):
+                begins, bound = False, self.make_room(status, X)
+            return self._batch.leaf
         except BaseException:
             self.rollback(n_before)
             raise
+
+    def start(self, n_rows: int, *, reuse: bool) -> None:
+        """Begin a batch; it may ``reuse`` the arrays of the last one, which it then overwrites."""
+        self._frozen, old = None, self._batch
+        if reuse and old.leaf.shape[0] == n_rows:
+            return
+        if n_saved := old.progress.item(_SAVED):
+            self._table.touched[old.saved_node[:n_saved]] = False
+        self._batch = Batch.start(n_rows, self._table, refines=self._unfinished)
+
+    def arrays(self, max_cells: int | None) -> tuple[Any, ...]:
+        """Return seed, lifetime, bound of cells, rungs, nodes and batch, as the kernel has them."""
+        cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
+        draw = self._seed, self.lifetime, cap, self.rungs
+        return *draw, tuple(self._table), tuple(self._batch)
+
+    def make_room(self, status: int, X: FloatArray) -> float:
+        """Do what the kernel has stopped for; return the bound of the rows from now on."""
+        if status == _TOO_LARGE:
+            check_more_ranges(self._table, X)
+        elif status == _NO_NODES:
+            self._table = self._table.doubled()
+        else:
+            origin = self._batch.origin
+            origin = np.hstack([origin, np.full_like(origin, -1)])
+            self._batch = self._batch._replace(origin=origin)
+        return np.inf
+
+    @property
+    def leaf(self) -> IntArray:
+        """Leaves (n, M) of the rows of the last batch."""
+        return self._batch.leaf
+
+    @property
+    def bound(self) -> float:
+        """Size of numbers below which no range overflows, nor does the sum of all ranges."""
+        bound: float = _LARGE / self._table.lower.shape[1]
+        return bound
 
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
