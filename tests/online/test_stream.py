@@ -536,17 +536,20 @@ def test_the_record_holds_all_widths():
 def test_the_local_size_of_errors_is_the_discounted_mean_of_their_logarithms():
     """In one cell; the first row has no error. Between cells it is shrunk to that of all rows."""
     X, Y, s = wave(60, 6.0)
-    stream = batches(begin(1e-9, [1.0, 1.0]), (X, Y + 3.0, s), 7)
-    log, keep = np.log(np.abs(stream.recent[1:60, 0])), 0.5 ** (1 / SIZE_HALF_LIFE)
+    stream, errors = begin(1e-9, [1.0, 1.0]), []
+    for i in range(0, 60, 7):
+        part = slice(max(i, 1), i + 7)  # as it is predicted: the first row by itself
+        known = stream if i else batches(begin(1e-9, [1.0, 1.0]), (X[:1], Y[:1] + 3.0, s[:1]), 1)
+        errors.append(Y[part, 0] + 3.0 - known.scores(X[part], None)[:, 0])
+        stream = stream.learn(X[i : i + 7], Y[i : i + 7] + 3.0, s[i : i + 7], None)
+    errors, keep = np.concatenate(errors), 0.5 ** (1 / SIZE_HALF_LIFE)
     weight = keep ** np.arange(58, -1, -1)
-    scale = stream.scores_and_scale(X[:1], None)[1]
-    deviation = np.sqrt(stream.scores_and_variance(X[:1], None)[1])
-    assert_allclose(scale[0] / deviation, np.exp(weight @ log / weight.sum()))
-    spread = stream.spread().errors[:, 0]
-    assert_allclose(spread * np.exp(stream.recent_sizes[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
-    # Rows of a batch have the size that was known before it.
-    before = weight[:13] @ log[:13] / weight[:13].sum()  # of rows 1 to 13
-    assert_allclose(stream.recent_sizes[14:21, 0], before)
+    assert_allclose(stream.sizes.intercept, weight @ np.log(np.abs(errors)) / weight.sum())
+    # The level is that of the last errors, so their scale is 1; it is larger far away.
+    assert_allclose(stream.spread().errors[:, 0], errors[::-1], rtol=1e-6)
+    near, far = stream.scores_and_scale(np.array([X[0], [1e12, 0.0]]), None)[1]
+    assert near == pytest.approx(1.0)
+    assert far > 1.5
 
 
 # --- forests -------------------------------------------------------------------------------------

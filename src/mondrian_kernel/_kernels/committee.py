@@ -51,8 +51,9 @@ def learn_batch(
     ``NO_SIZES`` if these learners have no room for the cells: then it is to be called again.
     ``scale`` (D,) is what the columns are divided by. ``targets`` are the arguments of
     :func:`learn` from ``kind`` on. So are ``sizes``, of the learners of the local size of errors;
-    unless the stream ``has_sizes`` these are not looked at. ``rings`` receive, from the place of
-    the first row on, losses, errors and log-sizes of rows before they were learnt.
+    unless the stream ``has_sizes`` these are not looked at. ``rings`` receive losses and errors of
+    the rows before they were learnt, and the logarithms of the sizes that these were expected to
+    have, in units of the ``variance`` and of the level of all rows, which cancels.
     """
     Z = X / scale
     draw = seed, lifetime, max_cells, rungs
@@ -66,16 +67,17 @@ def learn_batch(
     if has_sizes and not has_room(cells[2], sizes[1]):
         return NO_SIZES
     learn(Z, Y, sample_weight, cells, *targets)
-    _, _, _, lost, errors, log_size = targets[-1]
+    _, _, _, lost, errors, log_size, widths = targets[-1]
     at = batch.tally[ROWS]
     if at > 0:
         _put_at(rings[0].reshape(-1, 1), at, lost.reshape(-1, 1))
         _put_at(rings[1], at, errors)
     if has_sizes:
         # The first row has no error.
+        level = LearnerTable(*sizes[1]).state[0, FIRST + Y.shape[1] :].copy()
         learn(Z, log_size, np.full(len(Y), 1.0 if at > 0 else 0.0), cells, *sizes)
         if at > 0:
-            _put_at(rings[2], at, sizes[-1][2])
+            _put_at(rings[2], at, sizes[-1][2] - level + widths.reshape(-1, 1))
     return FINISHED
 
 
@@ -117,14 +119,14 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
 
     ``said`` receives what is said of the rows before any is learnt: ``scores`` (T, n, K) and
     ``variance`` (J, n), see :func:`learners.learn_each`; their mixture ``mixed`` (n, K) and its
-    ``lost`` (n,), see :func:`mixture.judge`; ``errors`` and ``log_size`` (n, K), see
-    :func:`mixture.relative_errors`. The last four are 0 if there was no row before. ``saved``, as
-    large as all sums and J + 1 more, and ``kept`` (J, n L M, any) receive what :func:`roll_back`
-    puts back.
+    ``lost`` (n,), see :func:`mixture.judge`; ``errors`` and ``log_size`` (n, K) and ``widths``
+    (n,), see :func:`mixture.relative_errors`. The last five are 0 if there was no row before.
+    ``saved``, as large as all sums and J + 1 more, and ``kept`` (J, n L M, any) receive what
+    :func:`roll_back` puts back.
     """
     leaf, column, n_cells, origin = cells
     code, alpha, curvature, largest = kind
-    scores, variance, mixed, lost, errors, log_size = said
+    scores, variance, mixed, lost, errors, log_size, widths = said
     t = LearnerTable(*arrays)
     J, n_levels, S = t.rung.size, t.value.size, len(t.coef)
     n_outputs, n_before = Y.shape[1], t.n_table.copy()
@@ -163,13 +165,14 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
     if S > 0:
         rows = X, t.ends, t.factor, y, sample_weight
         linear.learn(*rows, code, t.keep[:S], 0.5 / alpha, t.coef, t.P, scores[J:])
-    mixed[:], lost[:], errors[:], log_size[:] = 0.0, 0.0, 0.0, 0.0
+    mixed[:], lost[:], errors[:], log_size[:], widths[:] = 0.0, 0.0, 0.0, 0.0, 0.0
     if is_first or len(Y) == 0:
         return
     sums = t.gram, t.moment, t.error, t.recent, t.counts, t.weights, t.shares
     loss = SQUARED if code >= MEANS else code
     judge(scores, base, y, sample_weight, loss, curvature, sums, mixed, lost)
-    relative_errors(y, mixed, old_shares, variance, t.error[J], errors, log_size)
+    relative = errors, log_size, widths
+    relative_errors(y, mixed, old_shares, variance, t.error[J], t.counts, *relative)
 
 
 @kernel

@@ -218,18 +218,16 @@ def _score(cells, value, own, state, prior, F):
 def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, own, state, scores):
     """Add each row to the sums of its cells: every tree is learnt apart. See :func:`learn_each`.
 
-    A row has the weight s times the growth, which is divided by ``keep`` before each row. Before
-    the first row the scores are its target, if means are centred.
+    A row has the weight s times the growth, which is divided by ``keep`` before each row.
     """
     n, n_outputs, n_levels = len(Y), Y.shape[1], value.size
     b, centred = state[FIRST + n_outputs :], code == CENTRED_MEANS
     for i in range(n):
         for k in range(n_outputs):
-            b_k = Y[0, k] if centred and state[KNOWN] == 0.0 else b[k]
-            scores[i, k] = b_k
+            scores[i, k] = b[k]
             for l in range(n_levels):
                 for c in cells[i, l]:
-                    scores[i, k] += value[l] ** 2 * _mean(own, c, k, b_k, alpha * state[GROWTH])
+                    scores[i, k] += value[l] ** 2 * _mean(own, c, k, b[k], alpha * state[GROWTH])
     for i in range(n):
         state[GROWTH] /= keep
         s = sample_weight[i] * state[GROWTH]

@@ -30,9 +30,9 @@ def judge(scores, base, Y, sample_weight, loss, curvature, sums, mixed, lost):
     ``curvature``, ``gram`` (T + H, T + H) is the discounted sum of h x xᵀ, and ``moment`` (T + H,)
     that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean
     losses of the J learners and of the mixture over all rows; later, over the last
-    ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the running means of the targets. ``counts`` (2,)
-    are the numbers of rows and batches. ``weights`` (T + H,) and ``shares`` (J,) are at last what
-    :func:`solve` finds.
+    ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the running means of the targets. The first of
+    ``counts`` are the numbers of rows and batches. ``weights`` (T + H,) and ``shares`` (J,) are at
+    last what :func:`solve` finds.
     """
     gram, moment, error, recent, counts, weights, shares = sums
     T, n, K = scores.shape
@@ -73,21 +73,29 @@ def judge(scores, base, Y, sample_weight, loss, curvature, sums, mixed, lost):
 
 
 @kernel
-def relative_errors(Y, mixed, shares, variance, lost, errors, log_size):
-    """Write errors in units of their expected size, and the logarithms of their absolute values.
+def relative_errors(Y, mixed, shares, variance, lost, counts, errors, log_size, widths):
+    """Write errors in units of what is expected of them, and what the local size is learnt from.
 
-    The expected variance of row i is Σ_j ``shares``_j ``variance[j, i]``. Errors of less than a
-    small share of the root of the mean loss ``lost`` count as that in ``log_size`` (n, K).
+    The expected variance v_i of row i is Σ_j ``shares``_j ``variance[j, i]``, in units of the
+    signal. ``errors`` (n, K) are divided by its root. The bar of a row far from all others is wider
+    than the usual one, by u = √(v / mean v) but at least 1. ``log_size`` (n, K) are the logarithms
+    of the absolute errors over u; errors of less than a small share of the root of the mean loss
+    ``lost`` count as that. ``widths`` (n,) are ln(u / √v). The mean of v of earlier rows is
+    ``counts[2]``, which is changed in place; it is 0 if there was none.
     """
+    n, mean, before = len(Y), counts[2], counts[0] - len(Y)
     least = SPREAD_FLOOR * np.sqrt(lost)
-    for i in range(Y.shape[0]):
-        total = 0.0
+    for i in range(n):
+        v = 0.0
         for j in range(shares.size):
-            total += shares[j] * variance[j, i]
-        unit = np.sqrt(total)
+            v += shares[j] * variance[j, i]
+        u = np.sqrt(max(v / mean, 1.0)) if mean > 0.0 else 1.0
+        counts[2] += (v - counts[2]) / min(before + i + 1, STREAM_WINDOW)
+        widths[i] = np.log(u / np.sqrt(v))
         for k in range(Y.shape[1]):
-            errors[i, k] = (Y[i, k] - mixed[i, k]) / unit
-            log_size[i, k] = np.log(max(abs(errors[i, k]), least / unit, 1e-300))
+            error = Y[i, k] - mixed[i, k]
+            errors[i, k] = error / np.sqrt(v)
+            log_size[i, k] = np.log(max(abs(error), least, 1e-300) / u)
 
 
 @kernel
@@ -116,7 +124,7 @@ def solve(gram, moment, error, counts, n_means, weights, shares):
     rows of a batch, as so many batches. Learners with hardly any share get none: they would only
     cost time.
     """
-    (J, n), (n_rows, n_batches) = (shares.size, moment.size), counts
+    J, n, n_rows, n_batches = shares.size, moment.size, counts[0], counts[1]
     T = n - n_means
     total = np.trace(gram) / n
     for i in range(n):

@@ -151,7 +151,7 @@ class Committee:
             n_sums = sum(sums[name].size for name in LEARNER_SUMS)
             kept = np.empty((J, n * L * n_trees, self.table.shape[1]))
             said = np.empty((T, n, K)), np.empty((J, n)), np.empty((n, K)), np.empty(n)
-            errors = np.empty((n, K)), np.empty((n, K))
+            errors = np.empty((n, K)), np.empty((n, K)), np.empty(n)
             room = np.zeros(1 + n_sums + J), kept, (*said, *errors)
             self._batch = found = (n_rows, n_trees), (kind, self.arrays, *room)
         batch: tuple[Any, ...] = found[1]

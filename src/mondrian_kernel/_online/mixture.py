@@ -39,8 +39,9 @@ class Mixture:
     ``gram`` (T + H, T + H) and ``moment`` (T + H,) are sums of the products of the terms, and of
     these with the targets less b. ``error`` (J + 1,) is the mean loss of the J, and of the
     mixture, on rows they had not learnt: of all rows, and after 1024 rows a mean that forgets old
-    rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets. ``counts`` (2,) are
-    the numbers of rows and of batches. ``weights`` (T + H,) are θ; ``shares`` (J,) are the absolute
+    rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets. ``counts`` (3,) are
+    the numbers of rows and of batches, and the mean expected variance of errors. ``weights``
+    (T + H,) are θ; ``shares`` (J,) are the absolute
     values of those of the J over the sum of these.
     """
 
@@ -62,7 +63,7 @@ class Mixture:
         n = T + H
         sums = np.zeros((n, n)), np.zeros(n), np.zeros(J + 1), np.zeros((H, n_outputs))
         weights = np.append(np.full(T, 1.0 / T), np.zeros(H))
-        return cls(*sums, np.zeros(2), weights, np.full(J, 1.0 / J))
+        return cls(*sums, np.zeros(3), weights, np.full(J, 1.0 / J))
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:

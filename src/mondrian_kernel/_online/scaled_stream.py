@@ -44,7 +44,8 @@ class ScaledStream:
     sizes : Committee or None
         Learners of the local scale :math:`e^{g(x)}` of the errors u, :math:`g = \mathrm{E} \ln|u|`,
         where there was no fit that knows it: means of ln|u| in the cells of each width. They
-        forget, so they follow a change of the noise.
+        forget, so they follow a change of the noise. Only differences of g between rows count: the
+        level is that of the last errors.
     online : OnlineTrees
         The trees, with a rung for each width or level.
     level_weights : ndarray of shape (L,)
@@ -58,7 +59,8 @@ class ScaledStream:
         expected size. Row i is at place i modulo 2048. The last 1024 are used; the others are there
         in case a batch is rolled back.
     recent_sizes : ndarray of shape (2048, K)
-        g at the last rows before their batch was learnt; 0 without ``sizes``.
+        Logarithm of the scale of the last errors before their batch was learnt, in the same units;
+        0 without ``sizes``.
     lost : ndarray of shape (2048,)
         Losses of the last rows before their batch was learnt; infinite where there was none.
     """
@@ -243,9 +245,13 @@ class ScaledStream:
     def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
         """Scores of rows as they come, and the scale of their errors, (n, K) each."""
         scores, variance = self.scores_and_variance(X, n_jobs)
+        usual = self.learners.mixture.counts[2]
+        if self.sizes is not None and usual > 0.0:
+            variance = np.maximum(variance / usual, 1.0)
         scale: FloatArray = np.repeat(np.sqrt(variance)[:, None], self.n_outputs, axis=1)
         if self.sizes is not None:
-            scale *= np.exp(self.sizes.scores(X, self.scale, self._walk(), n_jobs))
+            sizes = self.sizes.scores(X, self.scale, self._walk(), n_jobs)
+            scale *= np.exp(sizes - self.sizes.intercept)
         return scores, scale
 
     def _walk(self) -> tuple[Any, ...]:
@@ -281,7 +287,8 @@ class ScaledStream:
         A row of zeros before there are any. The weight halves every 128 rows.
         """
         places = self._places()
-        return self.recent[places], 0.5 ** (np.arange(places.size) / settings.ERROR_HALF_LIFE)
+        half_life = min(settings.ERROR_HALF_LIFE, settings.ERROR_HALF_SHARE * self.n_rows)
+        return self.recent[places], 0.5 ** (np.arange(places.size) / half_life)
 
     def _places(self) -> Counts:
         """Return the places of the last errors, the latest first; that of none is 0, which is 0.
