@@ -86,8 +86,8 @@ LATER_FAULTS = {
     ),
     "stream: the running error forgets one row too late": Fault(
         "_kernels/mixture.py",
-        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)",
-        "rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW + 1)",
+        "rate = 1.0 / min(counts[0] + i + 1, STREAM_WINDOW)",
+        "rate = 1.0 / min(counts[0] + i + 1, STREAM_WINDOW + 1)",
         "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",
     ),
     "stream: Ctrl-C takes back the batch before": Fault(

@@ -9,6 +9,8 @@ from numpy.testing import assert_array_equal
 
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels.mixture import judge
+from mondrian_kernel._kernels.tables import SQUARED
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.mixture import Mixture
@@ -92,8 +94,10 @@ def test_mixture_is_the_discounted_ridge_regression_on_scores_and_recent_means(f
                 recent[25:, h] += (value - recent[25:, h]) / n
         Z = np.hstack([Z, recent - 0.3])
     for rows in (slice(0, 25), slice(25, 40)):
-        expected = 0.3 + Z[rows] @ mixture.weights
-        mixture, mixed, lost = mixture.judge(scores[:, rows], base, y[rows], s[rows], "squared")
+        expected = 0.3 + Z[rows] @ mixture.weights.copy()
+        mixed, lost = np.empty((len(y[rows]), 1)), np.empty(len(y[rows]))
+        batch = scores[:, rows], base, y[rows], s[rows], SQUARED, 2.0
+        judge(*batch, mixture.arrays, mixed, lost)
         np.testing.assert_allclose(mixed[:, 0], expected)
         np.testing.assert_allclose(lost, (y[rows, 0] - expected) ** 2)
         parts.append(mixed)

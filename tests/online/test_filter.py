@@ -2,20 +2,20 @@
 
 import copy
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from tests.online.committees import Cells
+from tests.online.committees import learn as learn_cells
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import GROWTH, KNOWN, N_ROWS
 from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
-from mondrian_kernel._online import committee
-from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.committee import Committee
 from mondrian_kernel._online.learners import Filter, Means, as_table, by_level, rows_per_cell
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import FLAT_VARIANCE
@@ -40,12 +40,13 @@ def one(rule, half_life=np.inf, value=(0.5**0.5,)):
 
 
 UNCUT = np.empty((3, 0), np.int32)
+NODES = np.arange(9, dtype=np.int32)[None]  # whose cells are they themselves
 
 
 def learn(learner, cells, n_cells, Y, s, origin=UNCUT):
     """Train one learner on rows whose nodes are their cells; return what it said."""
     column = np.arange(n_cells, dtype=np.int32)[None]
-    return learner.learn(Cells(cells, column, np.array([n_cells]), origin), Y, s)
+    return learn_cells(learner, Cells(cells, column, np.array([n_cells]), origin), Y, s)
 
 
 def learn_row_by_row(learner, cells, n_cells, Y, s):
@@ -132,31 +133,18 @@ def test_other_units_change_nothing(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["filter", "means"])
-def test_an_interrupt_while_units_change_leaves_every_prediction_as_it_was(kind, monkeypatch):
+def test_a_batch_in_other_units_is_taken_back(kind, monkeypatch):
     rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
     Y, learner, plain = TARGETS["squared"], one(rule, 3.0), one(rule, 3.0)
     for some in (learner, plain):
         learn(some, CELLS[:10], 9, Y[:10], WEIGHT[:10])
-        some.commit()
     monkeypatch.setattr(settings, "LARGEST_GROWTH", 2.0)
     growth = learner.state[0, GROWTH]
-    kernels = committee._kernels()
-    for name in ("change_units", "keep", "learn"):  # in this order; each returns, then Ctrl-C comes
-
-        def interrupted(*args, name=name):
-            getattr(kernels, name)(*args)
-            raise KeyboardInterrupt
-
-        parts = {n: getattr(kernels, n) for n in ("change_units", "keep", "learn", "give_back")}
-        fake = SimpleNamespace(**parts | {name: interrupted})
-        monkeypatch.setattr(committee, "_kernels", lambda fake=fake: fake)
-        with pytest.raises(KeyboardInterrupt):
-            learn(learner, CELLS[10:20], 9, Y[10:20], WEIGHT[10:20])
-        monkeypatch.setattr(committee, "_kernels", lambda: kernels)
-        learner.rollback()
-        assert learner.state[0, GROWTH] < 2.0 < growth
-        assert_array_equal(learner.cell_weights(np.array([9])), plain.cell_weights(np.array([9])))
-        assert_array_equal(learner.intercept, plain.intercept)
+    learn(learner, CELLS[10:19], 9, Y[10:19], WEIGHT[10:19])
+    learner.rollback(CELLS[10:19], NODES)
+    assert learner.state[0, GROWTH] < 2.0 < growth
+    assert_array_equal(learner.cell_weights(np.array([9])), plain.cell_weights(np.array([9])))
+    assert_array_equal(learner.intercept, plain.intercept)
     for some in (learner, plain):
         learn(some, CELLS[10:], 9, Y[10:], WEIGHT[10:])
     assert_array_equal(learner.cell_weights(np.array([9])), plain.cell_weights(np.array([9])))
@@ -236,10 +224,10 @@ def test_rollback_takes_back_a_batch_with_its_new_and_cut_cells(n, n_trees):
     learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     after = state(learner)
     assert after["n_table"] == 9
-    learner.rollback()
+    learner.rollback(cells[10 : 10 + n], NODES)
     assert_same(learner, before)
     assert_fresh(learner)
-    learner.rollback()  # nothing left to undo
+    learner.rollback(cells[10 : 10 + n], NODES)  # nothing left to undo
     assert_same(learner, before)
     learn(learner, cells[10 : 10 + n], 9, Y[10 : 10 + n], np.ones(n), origin)
     assert_same(learner, after)
@@ -253,23 +241,23 @@ def test_all_rungs_learn_as_each_alone(kind):
     column = np.arange(9, dtype=np.int32) // np.array([[4], [2], [1]], np.int32)
     n_cells = column.max(axis=1) + 1
     learners = Committee.blank(rule, rates, 3, value)
-    learners.learn(Cells(CELLS[:20], column, n_cells, UNCUT), Y[:20], WEIGHT[:20])
+    learn_cells(learners, Cells(CELLS[:20], column, n_cells, UNCUT), Y[:20], WEIGHT[:20])
     before = [state(learners, j) for j in range(6)]
     learners.commit()
     last = Cells(CELLS[20:], column, n_cells, UNCUT), Y[20:], WEIGHT[20:]
-    judged = learners.learn(*last)
+    judged = learn_cells(learners, *last)
     for j in range(6):
         alone, r = one(rule, rates[j % 2]), j // 2
         for part in (slice(20), slice(20, None)):
             cells = Cells(CELLS[part], column[[r]], n_cells[r:], UNCUT)
-            said = alone.learn(cells, Y[part], WEIGHT[part])
+            said = learn_cells(alone, cells, Y[part], WEIGHT[part])
         assert_array_equal(judged.scores[j], said.scores[0])
         assert_same(learners, alone, j)
     copies = learners.at_rungs(np.array([0, 2, 2]))
     for j, i in enumerate([0, 1, 4, 5, 4, 5]):
         assert_same(copies, learners, j, i)
-    copies.learn(Cells(CELLS, column, n_cells, UNCUT), Y, WEIGHT)
-    learners.rollback()
+    learn_cells(copies, Cells(CELLS, column, n_cells, UNCUT), Y, WEIGHT)
+    learners.rollback(CELLS[20:], column)
     for j, old in enumerate(before):
         assert_same(learners, old, j)
 
@@ -300,7 +288,7 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     learner.state[:, KNOWN] = 1.0
     for i in range(0, 30, 5):
         part = slice(i, i + 5)
-        learner.learn(Cells(CELLS[part], COLUMN, N_CELLS, UNCUT), Y[part], WEIGHT[part])
+        learn_cells(learner, Cells(CELLS[part], COLUMN, N_CELLS, UNCUT), Y[part], WEIGHT[part])
     begin = np.cumsum([0, *N_CELLS[:-1]])
     cells = (COLUMN[:, CELLS] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
     W, b, P, _, _ = literal(cells, Y, WEIGHT, loss, 0.1, np.repeat(VALUE, 2))
@@ -315,11 +303,13 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
 def test_levels_are_rolled_back(kind, n):
     rule = Means(2, 0.5, True) if kind == "means" else Filter(2, "squared", 0.1)
     Y, learner = TARGETS["squared"], one(rule, value=VALUE)
-    learner.learn(Cells(CELLS[:5] % 6, COLUMN, np.array([2, 3, 6]), UNCUT), Y[:5], WEIGHT[:5])
+    learn_cells(
+        learner, Cells(CELLS[:5] % 6, COLUMN, np.array([2, 3, 6]), UNCUT), Y[:5], WEIGHT[:5]
+    )
     before = state(learner)
     learner.commit()
-    learner.learn(Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS, UNCUT), Y[5 : 5 + n], WEIGHT[:n])
-    learner.rollback()
+    learn_cells(learner, Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS, UNCUT), Y[5 : 5 + n], WEIGHT[:n])
+    learner.rollback(CELLS[5 : 5 + n], COLUMN)
     assert learner.n_table == 18
     assert_same(learner, before)
     assert_fresh(learner)
@@ -383,8 +373,8 @@ def test_means_continue_a_fit(centre):
     leaf, Y, n_cells = CELLS, TARGETS["squared"], N_CELLS
     rule = Means(2, 0.5, centre)
     whole, half = one(rule, value=VALUE), one(rule, value=VALUE)
-    whole.learn(Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
-    half.learn(Cells(leaf[:15], COLUMN, n_cells, UNCUT), Y[:15], WEIGHT[:15])
+    learn_cells(whole, Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
+    learn_cells(half, Cells(leaf[:15], COLUMN, n_cells, UNCUT), Y[:15], WEIGHT[:15])
     # Features of all rows, level after level.
     begin = np.cumsum([0, *n_cells[:-1]])
     cells = (COLUMN[:, leaf] + begin[:, None, None]).transpose(1, 0, 2).reshape(30, 6)
@@ -398,7 +388,7 @@ def test_means_continue_a_fit(centre):
     assert_allclose(by_level(whole.table, n_cells), sums)
     W, b = whole.cell_weights(n_cells), intercept(whole)
     assert_allclose(b, WEIGHT @ Y / WEIGHT.sum() if centre else 0.0)
-    said = copy.deepcopy(whole).learn(Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
+    said = learn_cells(copy.deepcopy(whole), Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
     assert_allclose(said.scores[0], b + Phi @ W)
     model = replace(
         fitted(),
@@ -409,6 +399,6 @@ def test_means_continue_a_fit(centre):
         sums=by_level(half.table, n_cells),
     )
     after = Committee.after(rule, [np.inf], model)
-    after.learn(Cells(leaf[15:], COLUMN, n_cells, UNCUT), Y[15:], WEIGHT[15:])
+    learn_cells(after, Cells(leaf[15:], COLUMN, n_cells, UNCUT), Y[15:], WEIGHT[15:])
     assert_allclose(after.cell_weights(n_cells), W, atol=1e-15)
     assert_allclose(intercept(after), b)

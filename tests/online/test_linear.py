@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mondrian_kernel import MondrianKernelClassifier, MondrianKernelRegressor
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels import linear as kernels
 from mondrian_kernel._kernels.tables import SQUARED
 from mondrian_kernel._online.linear import Linear
 from mondrian_kernel.forest import MondrianForestRegressor
@@ -18,13 +19,17 @@ Y = X @ RNG.normal(size=(3, 2)) + RNG.normal(size=(200, 2))
 WEIGHT = RNG.uniform(0.5, 2.0, 200)
 
 
+def learn_rows(linear, X, Y, weight, keep, alpha, scores):
+    rows = X, linear.ends, linear.factor, Y, weight
+    kernels.learn(*rows, SQUARED, keep, 0.5 / alpha, linear.coef, linear.P, scores)
+
+
 def learnt(keep, alpha=0.1):
     """Linear learners after all rows, and the scores of the last ones before."""
     linear = Linear.blank(3, len(keep), 2, alpha).centred(X)
     for rows in (slice(0, 1), slice(1, 150), slice(150, 200)):
         scores = np.empty((len(keep), len(Y[rows]), 2))
-        batch = X[rows], Y[rows], WEIGHT[rows], SQUARED, np.array(keep), alpha, scores
-        linear = linear.learn(*batch)
+        learn_rows(linear, X[rows], Y[rows], WEIGHT[rows], np.array(keep), alpha, scores)
     return linear, scores
 
 
@@ -52,8 +57,8 @@ def test_it_forgets_as_if_rows_had_less_weight():
     blank = replace(linear, factor=np.zeros(3))
     none = np.zeros((20_000, 3)), np.zeros((20_000, 2)), np.full(20_000, 1e-12)
     scores = np.empty((2, 20_000, 2))
-    after = blank.learn(*none, SQUARED, np.array([1.0, keep]), 0.1, scores)
-    assert np.trace(after.P[1]) == pytest.approx(4 * 5.0)
+    learn_rows(blank, *none, np.array([1.0, keep]), 0.1, scores)
+    assert np.trace(blank.P[1]) == pytest.approx(4 * 5.0)
 
 
 def test_rows_far_away_are_cut_off_and_constant_columns_left_out():
@@ -62,7 +67,8 @@ def test_rows_far_away_are_cut_off_and_constant_columns_left_out():
     linear = replace(linear, coef=np.ones((1, 4, 1)))
     assert_array_equal(linear.factor[1:], 0.0)
     scores = np.zeros((2, 1))
-    linear.add_scores(np.array([[1e9, 1e12, 0.0], [-1e9, 0.0, 0.0]]), np.array([2.0]), scores)
+    far = np.array([[1e9, 1e12, 0.0], [-1e9, 0.0, 0.0]])
+    kernels.add_scores(far, linear.ends, linear.factor, np.array([2.0]), linear.coef, scores)
     assert_allclose(scores[:, 0], [2 * settings.LINEAR_END, -2 * settings.LINEAR_END])
     assert_allclose(
         linear.trend(np.array([2.0]))(rows[:5]),
@@ -71,9 +77,8 @@ def test_rows_far_away_are_cut_off_and_constant_columns_left_out():
     wider = linear.with_columns(2, 0.1)
     wider.check()
     more = np.zeros((2, 1))
-    wider.add_scores(
-        RNG.normal(size=(2, 5)) * [0, 0, 0, 1, 1] + [1e9, 1e12, 0, 0, 0], np.array([2.0]), more
-    )
+    far = RNG.normal(size=(2, 5)) * [0, 0, 0, 1, 1] + [1e9, 1e12, 0, 0, 0]
+    kernels.add_scores(far, wider.ends, wider.factor, np.array([2.0]), wider.coef, more)
     assert_allclose(more[:, 0], 2 * settings.LINEAR_END)
 
 

@@ -195,7 +195,7 @@ def test_bad_rows_leave_the_model_as_it_was(model, name, n_before):
 
 INTERRUPTED = {
     "trees": "mondrian_kernel._trees.online.OnlineTrees.extend",
-    "learner": "mondrian_kernel._online.committee.Committee.learn",
+    "stream": "mondrian_kernel._online.scaled_stream.ScaledStream.learn_batch",
     "last step": "mondrian_kernel._online.stream.Stream.fitted",
     "last exact step": "mondrian_kernel._online.exact.ExactStream.fitted",
     "exact": "mondrian_kernel._online.ridge.ExactRidge.fit",

@@ -7,12 +7,16 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.online.committees import Cells
+from tests.online.committees import learn as learn_cells
 
 from mondrian_kernel import MondrianKernelRegressor
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels import committee as kernels
+from mondrian_kernel._kernels.extend import FINISHED
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._online import stream as stream_module
-from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.committee import Committee
 from mondrian_kernel._online.learners import Filter, Means
 from mondrian_kernel._online.mixture import Mixture
 from mondrian_kernel._online.stream import Stream
@@ -52,19 +56,15 @@ def batches(stream, rows, size, begin=0):
     return stream
 
 
-def test_all_learners_are_judged_before_they_learn_a_batch(monkeypatch):
+def test_all_learners_are_judged_before_they_learn_a_batch():
     """By their mean loss; the mixture by what was predicted; both forget after 1024 rows."""
     rows = X, Y, _ = wave(1500, 6.0)
     stream = batches(begin(scale=[1.0, 1.0], rates=RATES), [part[:1024] for part in rows], 256)
-    learn, seen = Committee.learn, []
-    monkeypatch.setattr(
-        Committee, "learn", lambda self, *args: seen.append(learn(self, *args)) or seen[-1]
-    )
     error = stream.learners.mixture.error.copy()
     mean, expected = stream.scores_and_variance(X[1024:], None)
     # The same rows as the trees see them once they are in: no more in no cell.
     stream = batches(stream, rows, 476, begin=1024)
-    (scores, variance, _), _ = seen  # of the targets, and of the sizes of errors
+    (scores, variance, *_) = stream.learners.batch(476, 5)[-1]
     assert scores.shape == (5 * 2 + 2, 476, 1)  # and two linear ones
     assert variance.shape == (5 * 2, 476)
     residuals = Y[1024:] - stream.learners.offset - scores[:10]
@@ -145,7 +145,7 @@ def test_a_top_far_above_the_best_is_dropped(blank):
     trees = OnlineTrees.empty(2, 5, stream.online.rungs[-1], 1, stream.online.rungs)
     leaf = trees.extend(X / scale)
     alone = Committee.blank(blank, [np.inf], n_rungs, np.array([5**-0.5]))
-    alone.learn(Cells(leaf, trees.column, trees.n_cells, trees.origin), Y, s)
+    learn_cells(alone, Cells(leaf, trees.column, trees.n_cells, trees.origin), Y, s)
     assert_array_equal(trees.n_cells, stream.online.n_cells)
     for j in range(n_rungs):
         assert_array_equal(table(stream.learners, j), table(alone, j))
@@ -298,7 +298,7 @@ def test_leading_equal_rows_do_not_hide_the_scale(n_equal, sizes, blank):
     trees = OnlineTrees.empty(2, 5, stream.online.rungs[0], 1)
     leaf = trees.extend(X / stream.scale)
     alone = Committee.blank(blank, [np.inf], 1, np.array([5**-0.5]))
-    alone.learn(Cells(leaf, trees.column, trees.n_cells, trees.origin), Y, np.ones(n))
+    learn_cells(alone, Cells(leaf, trees.column, trees.n_cells, trees.origin), Y, np.ones(n))
     n_cells = alone.n_table[0]
     found = stream.learners.table[:n_cells]
     assert_allclose(found, alone.table[:n_cells], atol=1e-12, rtol=1e-9)
@@ -434,9 +434,13 @@ def test_a_batch_can_be_rolled_back(n_before, blank):
 @pytest.mark.parametrize(
     "where",
     [
-        (OnlineTrees, "extend", 1),
-        *[(Committee, name, at) for name in ("learn", "judge") for at in (1, 2)],
-    ],  # first the learners of the targets, then of the sizes of errors
+        (OnlineTrees, "start", 1),
+        (OnlineTrees, "make_room", 1),
+        (Committee, "commit", 1),  # the learners of the targets
+        (Committee, "commit", 2),  # those of the sizes of errors
+        (Committee, "grow", 1),
+        (kernels, "learn_batch", 1),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("n_before", [0, 1, 2, 50, 1000, 1100, 2040])
@@ -452,15 +456,21 @@ def test_interrupt_leaves_the_stream_as_it_was(where, n_before, monkeypatch):
 
     def interrupted(*args, **kwargs):
         result = original(*args, **kwargs)
-        calls.append(None)
+        if name != "learn_batch" or result == FINISHED:
+            calls.append(None)
         if len(calls) == at:
             raise KeyboardInterrupt
         return result
 
     monkeypatch.setattr(cls, name, interrupted)
     part = slice(n_before, n_before + 30)
-    with pytest.raises(KeyboardInterrupt):
+    try:
         stream.learn(X[part], Y[part], s[part], None)
+    except KeyboardInterrupt:
+        pass
+    else:
+        assert name in ("make_room", "grow")
+        pytest.skip("there is room")
     monkeypatch.undo()
     if n_before:
         assert_same(stream, before, rtol=0)
@@ -526,17 +536,20 @@ def test_the_record_holds_all_widths():
 def test_the_local_size_of_errors_is_the_discounted_mean_of_their_logarithms():
     """In one cell; the first row has no error. Between cells it is shrunk to that of all rows."""
     X, Y, s = wave(60, 6.0)
-    stream = batches(begin(1e-9, [1.0, 1.0]), (X, Y + 3.0, s), 7)
-    log, keep = np.log(np.abs(stream.recent[1:60, 0])), 0.5 ** (1 / SIZE_HALF_LIFE)
+    stream, errors = begin(1e-9, [1.0, 1.0]), []
+    for i in range(0, 60, 7):
+        part = slice(max(i, 1), i + 7)  # as it is predicted: the first row by itself
+        known = stream if i else batches(begin(1e-9, [1.0, 1.0]), (X[:1], Y[:1] + 3.0, s[:1]), 1)
+        errors.append(Y[part, 0] + 3.0 - known.scores(X[part], None)[:, 0])
+        stream = stream.learn(X[i : i + 7], Y[i : i + 7] + 3.0, s[i : i + 7], None)
+    errors, keep = np.concatenate(errors), 0.5 ** (1 / SIZE_HALF_LIFE)
     weight = keep ** np.arange(58, -1, -1)
-    scale = stream.scores_and_scale(X[:1], None)[1]
-    deviation = np.sqrt(stream.scores_and_variance(X[:1], None)[1])
-    assert_allclose(scale[0] / deviation, np.exp(weight @ log / weight.sum()))
-    spread = stream.spread().errors[:, 0]
-    assert_allclose(spread * np.exp(stream.recent_sizes[1:60, 0][::-1]), stream.recent[59:0:-1, 0])
-    # Rows of a batch have the size that was known before it.
-    before = weight[:13] @ log[:13] / weight[:13].sum()  # of rows 1 to 13
-    assert_allclose(stream.recent_sizes[14:21, 0], before)
+    assert_allclose(stream.sizes.intercept, weight @ np.log(np.abs(errors)) / weight.sum())
+    # The level is that of the last errors, so their scale is 1; it is larger far away.
+    assert_allclose(stream.spread().errors[:, 0], errors[::-1], rtol=1e-6)
+    near, far = stream.scores_and_scale(np.array([X[0], [1e12, 0.0]]), None)[1]
+    assert near == pytest.approx(1.0)
+    assert far > 1.5
 
 
 # --- forests -------------------------------------------------------------------------------------

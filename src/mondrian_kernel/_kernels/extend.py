@@ -14,21 +14,20 @@ boxes of a cut, which fill B, the one on the row's side goes on; the other stops
 there.
 
 Numba compiles a kernel anew for every literal integer it is called with; ``np.int64`` avoids that.
-``nodes`` is an ``OnlineTable``, ``batch`` a ``Batch`` and ``done`` a ``Refinement`` of
-:mod:`mondrian_kernel._kernels.tables`.
+``nodes`` is an ``OnlineTable`` and ``batch`` a ``Batch`` of :mod:`mondrian_kernel._kernels.tables`.
 """
 
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.streams import root_key, uniform, uniform_between
-from mondrian_kernel._kernels.tables import Batch, OnlineTable, Refinement
+from mondrian_kernel._kernels.tables import Batch, OnlineTable
 from mondrian_kernel._kernels.walk import box_distance
 
-# Entries of ``tally``, of the ``progress`` of a batch and of that of a refinement.
+# Entries of ``tally`` and of the ``progress`` of a batch; what :func:`extend` returns.
 NODES, ROWS = range(2)
-DONE, SAVED = range(2)
-SEEN, CHANGED = range(2)
+SEEN, CHANGED, GROWN, DONE, SAVED = range(5)
+FINISHED, TOO_LARGE, NO_NODES, NO_ORIGIN = range(4)
 # Separate the streams of rows and of refinements from those of nodes, hashed from the same seed.
 _OF_ROWS, _OF_TIME = np.uint64(0xA0761D6478BD642F), np.uint64(0xE7037ED1A0B428DB)
 
@@ -162,7 +161,7 @@ def _outermost(X, i, nodes, node):
 @kernel(inline="always")
 def _save_box(nodes, node, batch):
     """Keep the box of an old leaf, once in a batch."""
-    if node >= batch.tally[NODES] or nodes.touched[node]:
+    if node >= batch.progress[GROWN] or nodes.touched[node]:
         return
     nodes.touched[node] = True
     k, n_dims = batch.progress[SAVED], nodes.lower.shape[1]
@@ -174,27 +173,41 @@ def _save_box(nodes, node, batch):
 
 
 @kernel
-def extend(X, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
-    """Insert the rows of ``X`` into each tree, row by row, until all are in or the table is full.
+def extend(X, begins, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_arrays):
+    """Insert the rows of ``X`` into each tree, row by row, after clocks have run on.
 
-    Returns False, and inserts nothing, if a number of the rows or trees is ``bound`` or more.
-    ``table_arrays`` and ``batch_arrays`` are those of an ``OnlineTable`` and a ``Batch``, as plain
-    tuples; they are changed in place. Goes on from ``progress`` and keeps it. The table is full
-    when fewer than 2 nodes are left. ``rungs`` (R,) are the lifetimes at which cells
-    are numbered, increasing up to ``lifetime``. Draws depend on ``seed`` uint64, the tree and the
-    number of the row (``tally[ROWS]``) alone. Once the last rung has ``max_cells`` cells no cut is
-    made: the row goes down by the cuts there are and joins a leaf, with all boxes and counts on
-    its way.
+    Returns ``FINISHED``; or, to be called again, ``NO_NODES`` when fewer than 2 nodes are left in
+    the table, ``NO_ORIGIN`` when that array is full, and ``TOO_LARGE`` if a number of the rows or
+    trees is ``bound`` or more. A batch that ``begins`` may be in the arrays of the one before;
+    otherwise this goes on from ``progress``. ``table_arrays`` and
+    ``batch_arrays`` are those of an ``OnlineTable`` and a ``Batch``, as plain tuples; they are
+    changed in place. ``rungs`` (R,) are the lifetimes at which cells are numbered, increasing up to
+    ``lifetime``. Draws depend on ``seed`` uint64, the tree and the number of the row alone. Once
+    the last rung has ``max_cells`` cells no cut is made: the row goes down by the cuts there are
+    and joins a leaf, with all boxes and counts on its way.
 
     Boxes are nested, and one that holds the row lets it pass. So a row goes down by the cuts alone,
     then up again to the first box that holds it; only below that one is anything drawn or enlarged.
     """
     nodes, batch = OnlineTable(*table_arrays), Batch(*batch_arrays)
+    if begins:
+        for k in range(batch.progress[SAVED]):
+            nodes.touched[batch.saved_node[k]] = False
+        batch.tally[:], batch.n_cells[:] = nodes.tally, nodes.n_cells
+        batch.progress[:], batch.n_origin[:], batch.origin[:] = 0, 0, -1
+    if not _all_below(X, nodes, bound):
+        return TOO_LARGE
+    if batch.progress[DONE] == 0:
+        if batch.cut_node.size > 0:
+            status = _refine(X, seed, lifetime, max_cells, rungs, nodes, batch)
+            if status != FINISHED:
+                return status
+        batch.progress[GROWN] = nodes.tally[NODES]
     lower, upper, time, progress = nodes.lower, nodes.upper, nodes.time, batch.progress
     n_trees, n_rungs, one = nodes.root.size, rungs.size, np.int64(1)
-    if not _all_below(X, nodes, bound):
-        return False
-    while progress[DONE] < batch.leaf.size and nodes.tally[NODES] + 2 <= time.size:
+    while progress[DONE] < batch.leaf.size:
+        if nodes.tally[NODES] + 2 > time.size:
+            return NO_NODES
         i, m = progress[DONE] // n_trees, progress[DONE] % n_trees
         key = root_key(root_key(seed ^ _OF_ROWS, m), nodes.tally[ROWS])
         node = below = np.int64(nodes.root[m])
@@ -230,12 +243,12 @@ def extend(X, bound, seed, lifetime, max_cells, rungs, table_arrays, batch_array
         progress[DONE] += 1
         if m == n_trees - 1:
             nodes.tally[ROWS] += 1
-    return True
+    return FINISHED
 
 
 @kernel
 def undo(nodes, batch):
-    """Take back the insertions of a batch, the last one first.
+    """Take back the insertions of a batch, the last one first, and then the cuts of its clocks.
 
     The boxes of old leaves are put back; above them a box is the union of its children's, which
     is exact once all rows of the batch that went through it are taken back. ``n_cells`` and
@@ -256,7 +269,7 @@ def undo(nodes, batch):
         nodes.count[node] -= 1
         above = np.int64(parent[node])
         # The row made this leaf, and the node above it if there is one.
-        if nodes.count[node] == 0 and node >= batch.tally[NODES]:
+        if nodes.count[node] == 0 and node >= progress[GROWN]:
             if above < 0:
                 nodes.root[m] = -1
             else:
@@ -271,7 +284,8 @@ def undo(nodes, batch):
                 lower[above, d] = min(lower[a, d], lower[b, d])
                 upper[above, d] = max(upper[a, d], upper[b, d])
             above = np.int64(parent[above])
-    progress[SAVED] = 0
+    _unrefine(nodes, batch)
+    progress[:] = 0
     nodes.tally[NODES], nodes.tally[ROWS] = batch.tally[NODES], batch.tally[ROWS]
     for r in range(nodes.n_cells.shape[0]):
         for m in range(n_trees + 1):
@@ -294,8 +308,8 @@ def _cut_of_box(lower, upper, node, rate, key):
 
 
 @kernel
-def _split(nodes, node, m, dim, loc, clock, rungs, done):
-    """Cut a leaf of tree ``m`` into two; see :func:`refine`. Returns the left child.
+def _split(nodes, node, m, dim, loc, clock, rungs, batch):
+    """Cut a leaf of tree ``m`` into two; see :func:`_refine`. Returns the left child.
 
     The left child keeps the number of the cell, the right one gets the next. A child's count is
     its share in proportion to its side.
@@ -317,8 +331,8 @@ def _split(nodes, node, m, dim, loc, clock, rungs, done):
     for r in range(rungs.size):
         column[r, a] = column[r, b] = column[r, node]
         if clock <= rungs[r]:
-            done.origin[r, done.n_origin[r]] = column[r, node]
-            done.n_origin[r] += 1
+            batch.origin[r, batch.n_origin[r]] = column[r, node]
+            batch.n_origin[r] += 1
             column[r, b] = n_cells[r, n_trees]
             column[r, node] = -1
             n_cells[r, m] += 1
@@ -327,17 +341,14 @@ def _split(nodes, node, m, dim, loc, clock, rungs, done):
 
 
 @kernel
-def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays):
+def _refine(X, seed, lifetime, max_cells, rungs, nodes, batch):
     """Let the clocks of the leaves in which the rows of ``X`` arrive run on to ``lifetime``.
 
-    ``table_arrays`` and ``refinement_arrays`` are those of an ``OnlineTable`` and a ``Refinement``,
-    as plain tuples; they are changed in place. Goes on from ``progress``. Returns True when
-    all insertions are seen, and False when fewer than 2 nodes are left in the table or ``origin``
-    is full. Makes no more than ``max_cells`` cells at the last rung. Draws depend on ``seed``
-    uint64, the tree, the number of the row, which is to be inserted next, and the node.
+    Returns what :func:`extend` does. Makes no more than ``max_cells`` cells at the last rung. Draws
+    depend on ``seed`` uint64, the tree, the number of the row, which is to be inserted next, and
+    the node.
     """
-    nodes, done = OnlineTable(*table_arrays), Refinement(*refinement_arrays)
-    n_trees, n_rungs, progress = nodes.root.size, rungs.size, done.progress
+    n_trees, n_rungs, progress = nodes.root.size, rungs.size, batch.progress
     left, right, lower, upper, stop = nodes.left, nodes.right, nodes.lower, nodes.upper, nodes.stop
     while progress[SEEN] < X.shape[0] * n_trees:
         i, m = progress[SEEN] // n_trees, progress[SEEN] % n_trees
@@ -345,14 +356,15 @@ def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays)
         while node >= 0 and left[node] >= 0:
             goes_left = X[i, nodes.dim[node]] <= nodes.loc[node]
             node = np.int64(left[node] if goes_left else right[node])
-        row_key = root_key(root_key(seed ^ _OF_TIME, m), done.tally[ROWS] + i)
+        row_key = root_key(root_key(seed ^ _OF_TIME, m), batch.tally[ROWS] + i)
         while (
             node >= 0 and stop[node] < lifetime and nodes.n_cells[n_rungs - 1, n_trees] < max_cells
         ):
             # No rung is cut more often than the last.
-            full = done.n_origin[n_rungs - 1] == done.origin.shape[1]
-            if full or nodes.tally[NODES] + 2 > nodes.time.size:
-                return False
+            if batch.n_origin[n_rungs - 1] == batch.origin.shape[1]:
+                return NO_ORIGIN
+            if nodes.tally[NODES] + 2 > nodes.time.size:
+                return NO_NODES
             rate = 0.0
             for d in range(X.shape[1]):
                 rate += upper[node, d] - lower[node, d]
@@ -360,27 +372,27 @@ def refine(X, seed, lifetime, max_cells, rungs, table_arrays, refinement_arrays)
             clock = np.inf
             if rate > 0.0:
                 clock = stop[node] - np.log1p(-uniform(key, 0)) / rate
-            if node < done.tally[NODES]:
+            if node < batch.tally[NODES]:
                 k = progress[CHANGED]
-                done.cut_node[k], done.cut_stop[k] = node, stop[node]
+                batch.cut_node[k], batch.cut_stop[k] = node, stop[node]
                 progress[CHANGED] += 1
             stop[node] = lifetime
             if not clock < lifetime:
                 break
             d, at = _cut_of_box(lower, upper, node, rate, key)
-            a = _split(nodes, node, m, d, at, clock, rungs, done)
+            a = _split(nodes, node, m, d, at, clock, rungs, batch)
             node = a if X[i, d] <= at else a + 1
         progress[SEEN] += 1
-    return True
+    return FINISHED
 
 
 @kernel
-def unrefine(nodes, done):
-    """Make leaves again of the old leaves that :func:`refine` has cut; restore the counts."""
+def _unrefine(nodes, batch):
+    """Make leaves again of the old leaves that :func:`_refine` has cut."""
     left, column = nodes.left, nodes.column
-    for k in range(done.progress[CHANGED]):
-        node = done.cut_node[k]
-        nodes.stop[node] = done.cut_stop[k]
+    for k in range(batch.progress[CHANGED]):
+        node = batch.cut_node[k]
+        nodes.stop[node] = batch.cut_stop[k]
         if left[node] >= 0:
             for r in range(column.shape[0]):
                 heir = left[node]
@@ -389,7 +401,3 @@ def unrefine(nodes, done):
                 column[r, node] = column[r, heir]
             left[node] = nodes.right[node] = nodes.dim[node] = -1
             nodes.loc[node] = nodes.time[node] = np.inf
-    nodes.tally[NODES], nodes.tally[ROWS] = done.tally[NODES], done.tally[ROWS]
-    for r in range(column.shape[0]):
-        for m in range(nodes.n_cells.shape[1]):
-            nodes.n_cells[r, m] = done.n_cells[r, m]

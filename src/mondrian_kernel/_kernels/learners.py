@@ -82,7 +82,7 @@ def step(loss, y, F, s, spread, D):
 
 
 @kernel
-def _find_cells(leaf, column, first, n_levels):
+def find_cells(leaf, column, first, n_levels):
     """Return the table rows of the cells of each row, int64 (n, L, M)."""
     cells = np.empty((leaf.shape[0], n_levels, leaf.shape[1]), np.int64)
     for i in range(leaf.shape[0]):
@@ -93,7 +93,7 @@ def _find_cells(leaf, column, first, n_levels):
 
 
 @kernel
-def learn(
+def learn_each(
     leaf,
     column,
     rung,
@@ -130,7 +130,7 @@ def learn(
             if origin[rung[j], k] < 0:
                 break
             own[n_before[j] + k] = own[origin[rung[j], k]]
-        cells = _find_cells(leaf, column, rung[j] * n_levels, n_levels)
+        cells = find_cells(leaf, column, rung[j] * n_levels, n_levels)
         if code < MEANS:
             _filter(
                 cells,
@@ -154,7 +154,7 @@ def learn(
 
 @kernel
 def _filter(cells, value, Y, sample_weight, loss, alpha, keep, own, state, scores, variance):
-    """Train one filter; see :func:`learn`.
+    """Train one filter; see :func:`learn_each`.
 
     The weights have the variances p P_c with p = 1 / (2 ``alpha``), the intercept has v_b. The
     score has the variance v = φᵀ(p P)φ + v_b. With s ℓ'' = h and the step d = -s ℓ' / (1 + h v):
@@ -216,20 +216,18 @@ def _score(cells, value, own, state, prior, F):
 
 @kernel
 def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, own, state, scores):
-    """Add each row to the sums of its cells: every tree is learnt apart. See :func:`learn`.
+    """Add each row to the sums of its cells: every tree is learnt apart. See :func:`learn_each`.
 
-    A row has the weight s times the growth, which is divided by ``keep`` before each row. Before
-    the first row the scores are its target, if means are centred.
+    A row has the weight s times the growth, which is divided by ``keep`` before each row.
     """
     n, n_outputs, n_levels = len(Y), Y.shape[1], value.size
     b, centred = state[FIRST + n_outputs :], code == CENTRED_MEANS
     for i in range(n):
         for k in range(n_outputs):
-            b_k = Y[0, k] if centred and state[KNOWN] == 0.0 else b[k]
-            scores[i, k] = b_k
+            scores[i, k] = b[k]
             for l in range(n_levels):
                 for c in cells[i, l]:
-                    scores[i, k] += value[l] ** 2 * _mean(own, c, k, b_k, alpha * state[GROWTH])
+                    scores[i, k] += value[l] ** 2 * _mean(own, c, k, b[k], alpha * state[GROWTH])
     for i in range(n):
         state[GROWTH] /= keep
         s = sample_weight[i] * state[GROWTH]
@@ -318,34 +316,6 @@ def mixed_scores(
                             scores[i, k] += weights[j] * feature * w
     for i in range(variance.size):
         variance[i] = max(variance[i], alpha) if code < MEANS else 1.0  # but for rounding
-
-
-@kernel
-def keep(leaf, column, rung, begin, n_levels, n_before, table):
-    """Return copies of the table rows that a batch may change, (J, n L M, any).
-
-    Entry (i L + l) M + m of learner j is the row of the cell of row i in tree m at level l, if that
-    is among its first ``n_before[j]``.
-    """
-    kept = np.empty((rung.size, leaf.size * n_levels, table.shape[1]))
-    for j in range(rung.size):
-        cells = _find_cells(leaf, column, rung[j] * n_levels, n_levels)
-        for i, c in enumerate(cells.ravel()):
-            if c < n_before[j]:
-                kept[j, i] = table[begin[j] + c]
-    return kept
-
-
-@kernel
-def give_back(leaf, column, rung, begin, n_levels, n_before, fresh, kept, table):
-    """Put back the rows that :func:`keep` has copied, and make later cells ``fresh`` again."""
-    for j in range(rung.size):
-        cells = _find_cells(leaf, column, rung[j] * n_levels, n_levels)
-        for i, c in enumerate(cells.ravel()):
-            if c < n_before[j]:
-                table[begin[j] + c] = kept[j, i]
-        for c in range(begin[j] + n_before[j], begin[j + 1]):
-            table[c] = fresh
 
 
 @kernel

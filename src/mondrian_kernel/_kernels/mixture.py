@@ -8,33 +8,16 @@ from mondrian_kernel._kernels.tables import SQUARED
 from mondrian_kernel._settings import (
     LEAST_CURVATURE,
     LEAST_SHARE,
+    MEAN_ROWS,
     MIXTURE_KEEP,
     MIXTURE_PRIOR,
+    SPREAD_FLOOR,
     STREAM_WINDOW,
 )
 
 
 @kernel
-def judge(
-    scores,
-    base,
-    Y,
-    sample_weight,
-    loss,
-    curvature,
-    weights,
-    rows_of_mean,
-    n_seen,
-    n_batches,
-    gram,
-    moment,
-    error,
-    recent,
-    mixed,
-    lost,
-    new_weights,
-    shares,
-):
+def judge(scores, base, Y, sample_weight, loss, curvature, sums, mixed, lost):
     """Mix the scores of rows, and learn from their targets how good the learners are.
 
     ``scores`` (T, n, K) are those before any of the rows was learnt, ``Y`` (n, K) the targets.
@@ -42,14 +25,16 @@ def judge(
     of the learners, J on trees and then linear ones, and last H running means of the targets, as
     they are before these rows: ``recent``, less the base if the targets are scores, not classes.
     ``lost`` (n,) receives the losses of ``mixed``.
-    Changed in place: with h the curvature of s ℓ, but at least a share of its bound s
+
+    ``sums`` are changed in place. With h the curvature of s ℓ, but at least a share of its bound s
     ``curvature``, ``gram`` (T + H, T + H) is the discounted sum of h x xᵀ, and ``moment`` (T + H,)
     that of x (h (f - base) - s ℓ'), the targets of a Newton step. ``error`` (J + 1,) are mean
-    losses of the J learners and of the mixture over all rows, of which ``n_seen`` came before
-    these; later, over the last ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the running means of
-    the targets over ``rows_of_mean`` (H,) rows. ``new_weights`` and ``shares`` receive what
-    :func:`solve` finds after these rows, which are the last of ``n_batches`` batches.
+    losses of the J learners and of the mixture over all rows; later, over the last
+    ``STREAM_WINDOW`` or so. ``recent`` (H, K) are the running means of the targets. The first of
+    ``counts`` are the numbers of rows and batches. ``weights`` (T + H,) and ``shares`` (J,) are at
+    last what :func:`solve` finds.
     """
+    gram, moment, error, recent, counts, weights, shares = sums
     T, n, K = scores.shape
     J, H = shares.size, recent.shape[0]
     x, D = np.empty((T + H, K)), np.empty(K)
@@ -57,7 +42,7 @@ def judge(
         for k in range(K):
             x[T + h, k] = recent[h, k] - (base[k] if loss == SQUARED else 0.0)
     for i in range(n):
-        rate = 1.0 / min(n_seen + i + 1, STREAM_WINDOW)
+        rate = 1.0 / min(counts[0] + i + 1, STREAM_WINDOW)
         for k in range(K):
             mixed[i, k] = base[k]
             for j in range(T + H):
@@ -65,7 +50,7 @@ def judge(
                     x[j, k] = scores[j, i, k] - base[k]
                 mixed[i, k] += weights[j] * x[j, k]
             for h in range(H):
-                recent[h, k] += (Y[i, k] - recent[h, k]) / rows_of_mean[h]
+                recent[h, k] += (Y[i, k] - recent[h, k]) / MEAN_ROWS[h]
         for j in range(J):
             _, value = step(loss, Y[i], scores[j, i], 1.0, 1e-300, D)
             error[j] += rate * (value - error[j])
@@ -82,24 +67,35 @@ def judge(
                 for k in range(K):
                     total += x[j, k] * x[other, k]
                 gram[j, other] = MIXTURE_KEEP * gram[j, other] + h * total
-    solve(gram, moment, error[J], n_seen + n, n_batches, H, new_weights, shares)
+    counts[0] += n
+    counts[1] += 1
+    solve(gram, moment, error[J], counts, H, weights, shares)
 
 
 @kernel
-def relative_errors(Y, mixed, shares, variance, least, errors, log_size):
-    """Write errors in units of their expected size, and the logarithms of their absolute values.
+def relative_errors(Y, mixed, shares, variance, lost, counts, errors, log_size, widths):
+    """Write errors in units of what is expected of them, and what the local size is learnt from.
 
-    The expected variance of row i is Σ_j ``shares``_j ``variance[j, i]``. Errors of less than
-    ``least`` count as that in ``log_size`` (n, K).
+    The expected variance v_i of row i is Σ_j ``shares``_j ``variance[j, i]``, in units of the
+    signal. ``errors`` (n, K) are divided by its root. The bar of a row far from all others is wider
+    than the usual one, by u = √(v / mean v) but at least 1. ``log_size`` (n, K) are the logarithms
+    of the absolute errors over u; errors of less than a small share of the root of the mean loss
+    ``lost`` count as that. ``widths`` (n,) are ln(u / √v). The mean of v of earlier rows is
+    ``counts[2]``, which is changed in place; it is 0 if there was none.
     """
-    for i in range(Y.shape[0]):
-        total = 0.0
+    n, mean, before = len(Y), counts[2], counts[0] - len(Y)
+    least = SPREAD_FLOOR * np.sqrt(lost)
+    for i in range(n):
+        v = 0.0
         for j in range(shares.size):
-            total += shares[j] * variance[j, i]
-        unit = np.sqrt(total)
+            v += shares[j] * variance[j, i]
+        u = np.sqrt(max(v / mean, 1.0)) if mean > 0.0 else 1.0
+        counts[2] += (v - counts[2]) / min(before + i + 1, STREAM_WINDOW)
+        widths[i] = np.log(u / np.sqrt(v))
         for k in range(Y.shape[1]):
-            errors[i, k] = (Y[i, k] - mixed[i, k]) / unit
-            log_size[i, k] = np.log(max(abs(errors[i, k]), least / unit, 1e-300))
+            error = Y[i, k] - mixed[i, k]
+            errors[i, k] = error / np.sqrt(v)
+            log_size[i, k] = np.log(max(abs(error), least, 1e-300) / u)
 
 
 @kernel
@@ -120,7 +116,7 @@ def intercept(b, recent, weights, centred):
 
 
 @kernel
-def solve(gram, moment, error, n_rows, n_batches, n_means, weights, shares):
+def solve(gram, moment, error, counts, n_means, weights, shares):
     """Write the weights (T + H,) of the terms and the shares (J,) of the learners on trees.
 
     The prior, equal weights of all T learners, counts as ``MIXTURE_PRIOR`` rows, of terms of mean
@@ -128,7 +124,7 @@ def solve(gram, moment, error, n_rows, n_batches, n_means, weights, shares):
     rows of a batch, as so many batches. Learners with hardly any share get none: they would only
     cost time.
     """
-    J, n = shares.size, moment.size
+    J, n, n_rows, n_batches = shares.size, moment.size, counts[0], counts[1]
     T = n - n_means
     total = np.trace(gram) / n
     for i in range(n):

@@ -52,6 +52,42 @@ SQUARED, LOGISTIC, SOFTMAX, HINGE, MEANS, CENTRED_MEANS = range(6)
 GROWTH, KNOWN, N_ROWS, FIRST = range(4)
 
 
+class LearnerTable(NamedTuple):
+    """J learners on trees and S linear ones, and how they predict together.
+
+    ``rung`` int64 (J,), ``begin`` int64 (J + 1,), ``n_table`` int64 (J,), ``value`` (L,), ``table``
+    and ``state`` are those of :class:`_online.committee.Committee`, ``keep`` (J,) the shares that
+    rows keep of their weight. ``ends``, ``factor``, ``coef`` and ``P`` are those of
+    :class:`_online.linear.Linear`, the others those of :class:`_online.mixture.Mixture`.
+    """
+
+    rung: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    n_table: NDArray[np.int64]
+    value: FloatArray
+    keep: FloatArray
+    table: FloatArray
+    state: FloatArray
+    ends: FloatArray
+    factor: FloatArray
+    coef: FloatArray
+    P: FloatArray
+    gram: FloatArray
+    moment: FloatArray
+    error: FloatArray
+    recent: FloatArray
+    counts: FloatArray
+    weights: FloatArray
+    shares: FloatArray
+
+
+# Those that a batch changes, but for the table.
+LEARNER_SUMS = (
+    *("state", "coef", "P"),
+    *("gram", "moment", "error", "recent", "counts", "weights", "shares"),
+)
+
+
 class Clocks(NamedTuple):
     """Leaves whose clocks still run, one entry a leaf.
 
@@ -150,11 +186,17 @@ class OnlineTable(NamedTuple):
 class Batch(NamedTuple):
     """A batch of n rows that extends trees, and what it takes to undo it.
 
-    ``tally`` and ``n_cells`` are those of the table before the batch. ``progress`` int64 (2,):
-    how many of the n·M insertions are done, and how many boxes are saved. ``leaf`` int32 (n, M) is
-    the leaf of each row. ``saved_node`` int32 (S,) and ``saved_box`` (S, 2D) are the old leaves
-    that were enlarged and their boxes before, the lower sides first; S is at least the number of
-    insertions, or of leaves before the batch.
+    ``tally`` and ``n_cells`` are those of the table before the batch. ``progress`` int64 (5,): how
+    many of the n·M insertions were seen by clocks that run on, and how many old leaves these have
+    changed; how many nodes there were after that; how many insertions are done, and how many boxes
+    are saved.
+
+    ``leaf`` int32 (n, M) is the leaf of each row. ``saved_node`` int32 (S,) and ``saved_box``
+    (S, 2D) are the leaves that were enlarged and their boxes before, the lower sides first; S is at
+    least the number of insertions. ``origin`` int32 (R, capacity): the k-th new cell of a rung was
+    part of the cell ``origin[rung, k]``; -1 behind the last. ``n_origin`` int64 (R,) counts them.
+    ``cut_node`` int32 (n·M,) and ``cut_stop`` (n·M,) are the old leaves whose clocks ran on, and
+    the times to which they had run.
     """
 
     tally: NDArray[np.int64]
@@ -163,51 +205,25 @@ class Batch(NamedTuple):
     leaf: IntArray
     saved_node: IntArray
     saved_box: FloatArray
-
-    @staticmethod
-    def start(n_rows: int, table: OnlineTable) -> Batch:
-        """Return a batch of which no row is inserted yet."""
-        n_trees, n_dims = table.root.size, table.lower.shape[1]
-        n_leaves = (int(table.tally[0]) + n_trees) // 2
-        n_saved = min(n_rows * n_trees, n_leaves)
-        return Batch(
-            table.tally.copy(),
-            table.n_cells.copy(),
-            np.zeros(2, np.int64),
-            np.empty((n_rows, n_trees), np.int32),
-            np.empty(n_saved, np.int32),
-            np.empty((n_saved, 2 * n_dims)),
-        )
-
-
-class Refinement(NamedTuple):
-    """What a batch of n rows has cut before its rows were inserted, and how to undo it.
-
-    ``tally`` and ``n_cells`` are those of the table before. ``progress`` int64 (2,): how many of
-    the n·M insertions were seen, and how many old leaves have changed. ``origin`` int32
-    (R, capacity): the k-th new cell of a rung was part of the cell ``origin[rung, k]``; -1 behind
-    the last. ``n_origin`` int64 (R,) counts them. ``cut_node`` int32 (n·M,) and ``cut_stop`` (n·M,)
-    are the old leaves that have changed and the times to which their clocks had run.
-    """
-
-    tally: NDArray[np.int64]
-    n_cells: NDArray[np.int64]
-    progress: NDArray[np.int64]
     origin: IntArray
     n_origin: NDArray[np.int64]
     cut_node: IntArray
     cut_stop: FloatArray
 
     @staticmethod
-    def start(n_rows: int, table: OnlineTable) -> Refinement:
-        """Return a refinement that has not begun, before a batch of ``n_rows``."""
-        n, n_rungs = n_rows * table.root.size, table.n_cells.shape[0]
-        return Refinement(
+    def start(n_rows: int, table: OnlineTable, *, refines: bool = False) -> Batch:
+        """Return a batch of which no row is inserted yet; clocks may run on if it ``refines``."""
+        n, n_rungs = n_rows * table.root.size, len(table.column)
+        n_cut = n if refines else 0
+        return Batch(
             table.tally.copy(),
             table.n_cells.copy(),
-            np.zeros(2, np.int64),
-            np.full((n_rungs, n + SPARE_NODES), -1, np.int32),
-            np.zeros(n_rungs, np.int64),
+            np.zeros(5, np.int64),
+            np.empty((n_rows, table.root.size), np.int32),
             np.empty(n, np.int32),
-            np.empty(n),
+            np.empty((n, 2 * table.lower.shape[1])),
+            np.full((n_rungs, n_cut + SPARE_NODES if refines else 0), -1, np.int32),
+            np.zeros(n_rungs, np.int64),
+            np.empty(n_cut, np.int32),
+            np.empty(n_cut),
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, N_ROWS
+from mondrian_kernel._kernels.tables import FIRST, GROWTH, KNOWN, LEARNER_SUMS, N_ROWS, LearnerTable
+from mondrian_kernel._linear.losses import smoothness
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._online.learners import Counts, Filter, Means, blank_state
@@ -24,49 +26,11 @@ _NO_ROWS = np.empty(0)
 
 
 @cache
-def _kernels() -> Any:
+def kernels() -> Any:
     """Return the compiled loops, which are imported when they are needed."""
-    from mondrian_kernel._kernels import learners
+    from mondrian_kernel._kernels import committee
 
-    return learners
-
-
-class Cells(NamedTuple):
-    """Cells of rows that the trees have taken in.
-
-    ``leaf`` (n, M): node of each row's cell. ``column`` (at least R·L, n_nodes): cell of each node
-    at each rung, at each level; ``n_cells``: their numbers. ``origin`` (at least R, any): cells
-    that have been cut; the k-th new cell is a part of ``origin[r, k]``, up to the first -1, and
-    starts with its numbers, so that no score changes.
-    """
-
-    leaf: IntArray
-    column: IntArray
-    n_cells: Counts
-    origin: IntArray
-
-
-class Said(NamedTuple):
-    """What learners say of rows before they learn any of them.
-
-    ``scores`` (J, n, K), less the offset, and those of linear learners behind them; ``variance``
-    (J, n) of an error in units of that of the signal; ``base`` (K,): the first one's intercept.
-    """
-
-    scores: FloatArray
-    variance: FloatArray
-    base: FloatArray
-
-
-class _Saved(NamedTuple):
-    """The state before a batch, for a rollback."""
-
-    cells: Cells
-    n_table: Counts
-    kept: FloatArray
-    state: FloatArray
-    linear: Linear | None
-    mixture: Mixture
+    return committee
 
 
 @dataclass(eq=False)
@@ -91,24 +55,6 @@ class Committee:
         How the learners predict together.
     linear : Linear or None
         Linear learners of the same rates beside them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._online.committee import Cells, Committee
-    >>> from mondrian_kernel._online.learners import Means
-    >>> leaf = np.array([[0, 1], [0, 2]], np.int32)  # two rows in two trees
-    >>> column = np.array([[0, 1, 1], [0, 1, 2]], np.int32)  # at two rungs
-    >>> cells = Cells(leaf, column, np.array([2, 3]), np.empty((2, 0), np.int32))
-    >>> learners = Committee.blank(Means(1, 0.0, True), [np.inf], 2, np.array([0.5**0.5]))
-    >>> learners.learn(cells, np.array([[1.0], [2.0]]), np.ones(2)).scores[:, :, 0]
-    array([[1., 1.],
-           [1., 1.]])
-    >>> learners.n_table
-    array([2, 3])
-    >>> learners.rollback()
-    >>> learners.n_table
-    array([0, 0])
     """
 
     rule: Filter | Means
@@ -120,8 +66,6 @@ class Committee:
     state: FloatArray
     mixture: Mixture
     linear: Linear | None = None
-
-    _saved = None  # what a rollback goes back to
 
     @classmethod
     def blank(
@@ -176,65 +120,66 @@ class Committee:
     def _keep(self) -> FloatArray:
         return np.array([0.5 ** (1.0 / rows) for rows in self.half_lives.tolist()] * self.n_rungs)
 
-    @cached_property
-    def _fastest(self) -> int:
-        """Place in the state of the growth that is the largest, at the shortest half-life."""
-        return int(self.half_lives.argmin() * self.state.shape[1] + GROWTH)
+    # As kernels take them, made when they are needed: the arrays, and what goes with a batch.
+    _arrays = None
+    _batch = None
 
-    def learn(
-        self, cells: Cells, Y: FloatArray, weight: FloatArray, X: FloatArray = _NO_ROWS
-    ) -> Said:
-        """Learn from each row once, in order; targets (n, K), positive weights (n,).
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The fields of a ``LearnerTable``, as kernels take them."""
+        arrays: tuple[Any, ...] | None = self._arrays
+        if arrays is None:
+            linear = self.linear
+            if linear is None:
+                linear = Linear.blank(0, 0, self.rule.n_outputs, self.rule.alpha)
+            table = self.rung, self.begin, self.n_table, self.value, self._keep, self.table
+            arrays = (*table, self.state, *linear.arrays, *self.mixture.arrays)
+            self._arrays = arrays
+        return arrays
 
-        Linear learners need the scaled rows ``X`` (n, D).
+    def batch(self, n_rows: int, n_trees: int) -> tuple[Any, ...]:
+        """Return what the kernel ``learn`` takes after the cells: the same for equal batches.
+
+        The last but one is what a rollback needs, the last what is said of the rows.
         """
-        (leaf, column, n_cells, origin), kernels = cells, _kernels()
-        J, L, n_before, rule = self.n_table.size, self.value.size, self.n_table, self.rule
-        n_table = n_cells[self.rung] if L == 1 else np.full(J, L * n_cells[:L].max())
-        if (self.begin[:-1] + n_table > self.begin[1:]).any():  # the table grows by a half
-            room = np.diff(self.begin)
-            room = np.where(n_table > room, np.maximum(n_table, room + room // 2), room)
-            self.begin, self.table = self._laid_out(np.arange(J), room)
-        if self.state.item(self._fastest) > settings.LARGEST_GROWTH:
-            kernels.change_units(rule.code, self.begin, self.table, self.state)
-        place, base = (leaf, column, self.rung, self.begin), self.intercepts[0].copy()
-        kept = kernels.keep(*place, L, n_before, self.table)
-        # Before anything changes, so that an interrupt at any moment finds it.
-        state, linear = self.state.copy(), self.linear
-        self._saved = _Saved(cells, n_before, kept, state, linear, self.mixture)
-        self.n_table = n_table
-        n_linear = 0 if linear is None else self.n_rates
-        scores, variance = np.empty((J + n_linear, *Y.shape)), np.empty((J, len(Y)))
-        batch = *place, self.value, Y, weight, rule.code, rule.alpha, self._keep, origin, n_before
-        kernels.learn(*batch, self.table, self.state, scores, variance)
-        if linear is not None:
-            rates = rule.code, self._keep[:n_linear], rule.alpha
-            self.linear = linear.learn(X, Y - self.offset, weight, *rates, scores[J:])
-        return Said(scores, variance, base)
+        found: tuple[Any, ...] | None = self._batch
+        if found is None or found[0] != (n_rows, n_trees):
+            rule, K, (n, L) = self.rule, self.rule.n_outputs, (n_rows, self.value.size)
+            J, T = self.n_table.size, self.mixture.weights.size - len(self.mixture.recent)
+            curvature = smoothness(rule.loss, K)
+            kind = rule.code, rule.alpha, curvature, settings.LARGEST_GROWTH
+            sums = LearnerTable(*self.arrays)._asdict()
+            n_sums = sum(sums[name].size for name in LEARNER_SUMS)
+            kept = np.empty((J, n * L * n_trees, self.table.shape[1]))
+            said = np.empty((T, n, K)), np.empty((J, n)), np.empty((n, K)), np.empty(n)
+            errors = np.empty((n, K)), np.empty((n, K)), np.empty(n)
+            room = np.zeros(1 + n_sums + J), kept, (*said, *errors)
+            self._batch = found = (n_rows, n_trees), (kind, self.arrays, *room)
+        batch: tuple[Any, ...] = found[1]
+        return batch
 
-    def judge(self, said: Said, Y: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Learn how to mix from what was said of rows; return mixed scores (n, K) and losses (n,).
+    def grow(self, n_cells: Counts) -> None:
+        """Make room for so many cells, half as much again as there was at least."""
+        L = self.value.size
+        needed = n_cells[self.rung] if L == 1 else np.full(self.rung.size, L * n_cells[:L].max())
+        room = np.diff(self.begin)
+        room = np.where(needed > room, np.maximum(needed, room + room // 2), room)
+        self.begin, self.table = self._laid_out(np.arange(room.size), room)
+        self._arrays = self._batch = None
 
-        Targets and scores are less the offset.
+    def rollback(self, leaf: IntArray, column: IntArray) -> None:
+        """Undo the last batch; without one, or after a rollback, nothing happens.
+
+        Its rows were in the nodes ``leaf`` (n, M), which had the cells ``column``.
         """
-        scores, _, base = said
-        self.mixture, mixed, lost = self.mixture.judge(scores, base, Y, weight, self.rule.loss)
-        return mixed, lost
-
-    def rollback(self) -> None:
-        """Undo the last batch; without one, or after a rollback, nothing happens."""
-        saved: _Saved | None = self._saved
-        if saved is None:
-            return
-        place = saved.cells.leaf, saved.cells.column, self.rung, self.begin, self.value.size
-        _kernels().give_back(*place, saved.n_table, self.rule.fresh, saved.kept, self.table)
-        self.state[:] = saved.state
-        self.n_table, self.linear, self.mixture = saved.n_table, saved.linear, saved.mixture
-        self._saved = None
+        if self._batch is not None:
+            _, arrays, saved, kept, _ = self._batch[1]
+            kernels().roll_back(leaf, column, arrays, saved, kept, self.rule.fresh)
 
     def commit(self) -> None:
-        """Drop the copies that a rollback of the last batch would need."""
-        self._saved = None
+        """Forget what a rollback of the last batch would need."""
+        if self._batch is not None:
+            self._batch[1][2][0] = 0.0
 
     def at_rungs(self, rungs: NDArray[np.intp]) -> Committee:
         """Return copies of the learners of some rungs, and their mixture."""
@@ -247,6 +192,7 @@ class Committee:
             table=table,
             state=self.state[members],
             mixture=self.mixture.of(members),
+            linear=copy.deepcopy(self.linear),
         )
 
     def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, FloatArray]:
@@ -316,26 +262,26 @@ class Committee:
     def scores(
         self,
         X: FloatArray,
+        scale: FloatArray,
         trees: Sequence[Any],
         n_jobs: int | None,
         variance: FloatArray = _NO_ROWS,
     ) -> FloatArray:
-        """Return mixed scores (n, K) of scaled rows; write their variances (n,), if any.
+        """Return mixed scores (n, K) of rows; write their variances (n,), if any.
 
-        ``trees`` are nodes, lifetimes and cells, as kernels that walk them take them.
+        ``scale`` (D,) is what their columns are divided by, ``trees`` are nodes, lifetimes and
+        cells, as kernels that walk them take them.
         """
-        mean, rule, shares = np.empty((len(X), self.rule.n_outputs)), self.rule, self.mixture.shares
-        members = *trees, self.rung, self.begin, self.value, rule.code, rule.alpha
-        numbers = self.mixture.weights[: shares.size], shares, self.table, self.state
+        mean, rule = np.empty((len(X), self.rule.n_outputs)), self.rule
+        members = scale, trees, self.arrays, rule.code, rule.alpha
 
         def run(begin: int, end: int) -> None:
-            out = mean[begin:end], variance[begin:end]
-            _kernels().mixed_scores(X[begin:end], *members, *numbers, *out)
+            kernels().scores(X[begin:end], *members, mean[begin:end], variance[begin:end])
 
-        in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
-        mean += self.intercept
-        if self.linear is not None:
-            self.linear.add_scores(X, self._linear_weights, mean)
+        if len(X) == 1:
+            kernels().scores(X, *members, mean, variance)
+        else:
+            in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
         return mean
 
     def cell_weights(self, n_cells: Counts) -> FloatArray:

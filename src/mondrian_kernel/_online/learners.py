@@ -158,7 +158,8 @@ class Means:
         n_cells, state = np.diff(model.levels.offset), blank_state(self)
         # Every row lies in one cell of each tree, at each level.
         total = model.sums[:, self.n_outputs].sum() / (n_cells.size * model.levels.n_trees)
-        state[KNOWN], state[FIRST + self.n_outputs :] = total, model.intercept
+        state[KNOWN], state[N_ROWS] = total, max(1, round(total))
+        state[FIRST + self.n_outputs :] = model.intercept
         return as_table(model.sums, n_cells, self.fresh), state
 
     def cell_weights(

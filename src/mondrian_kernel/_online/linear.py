@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,14 +11,6 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._trees.checks import check_numbers
 from mondrian_kernel._typing import FloatArray
-
-
-@cache
-def _kernels() -> Any:
-    """Return the compiled loops, which are imported when they are needed."""
-    from mondrian_kernel._kernels import linear
-
-    return linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +42,11 @@ class Linear:
         coef = np.zeros((n_rates, n_columns + 1, n_outputs))
         return cls(np.zeros((2, n_columns)), np.zeros(n_columns), coef, P)
 
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """All numbers, in the order in which kernels take them."""
+        return self.ends, self.factor, self.coef, self.P
+
     def centred(self, X: FloatArray) -> Linear:
         """Return the functions with centre and scale of rows; they must have been constant."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -60,30 +55,7 @@ class Linear:
         mean, std = np.where(known, mean, 0.0), np.where(known, std, 0.0)
         far = settings.LINEAR_END * std
         factor = np.divide(1.0, std, where=known, out=np.zeros_like(std))
-        return replace(self, ends=np.stack([mean - far, mean + far]), factor=factor)
-
-    def learn(
-        self,
-        X: FloatArray,
-        Y: FloatArray,
-        weight: FloatArray,
-        code: int,
-        keep: FloatArray,
-        alpha: float,
-        scores: FloatArray,
-    ) -> Linear:
-        """Return the functions after some rows; write the scores (S, n, K) of before.
-
-        Before each row, earlier ones lose all but the share ``keep`` (S,) of their weight.
-        """
-        coef, P = self.coef.copy(), self.P.copy()
-        rows = X, self.ends, self.factor, Y, weight
-        _kernels().learn(*rows, code, keep, 0.5 / alpha, coef, P, scores)
-        return Linear(self.ends, self.factor, coef, P)
-
-    def add_scores(self, X: FloatArray, weights: FloatArray, scores: FloatArray) -> None:
-        """Add Σ_s weights_s β_sᵀz of rows to scores (n, K)."""
-        _kernels().add_scores(X, self.ends, self.factor, weights, self.coef, scores)
+        return Linear(np.stack([mean - far, mean + far]), factor, self.coef.copy(), self.P.copy())
 
     def trend(self, weights: FloatArray) -> Trend:
         """Return Σ_s weights_s β_sᵀz as a part of a record."""

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.losses import smoothness
-from mondrian_kernel._online.learners import Counts, loss_code
+from mondrian_kernel._online.learners import Counts
 from mondrian_kernel._typing import FloatArray
-
-_ROWS = np.array(settings.MEAN_ROWS)
 
 
 @cache
@@ -26,7 +23,7 @@ def mixing() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    r"""Weights θ of T learners and H recent means of y in a common prediction.
+    r"""Weights θ of T learners and H recent means of y in a common prediction: arrays that change.
 
     .. math::
         f = b + \sum_{j=1}^T \theta_j (f_j - b) + \sum_{h=1}^H \theta_{T+h} (\bar y_h - b)
@@ -42,27 +39,17 @@ class Mixture:
     ``gram`` (T + H, T + H) and ``moment`` (T + H,) are sums of the products of the terms, and of
     these with the targets less b. ``error`` (J + 1,) is the mean loss of the J, and of the
     mixture, on rows they had not learnt: of all rows, and after 1024 rows a mean that forgets old
-    rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets, ``n_rows`` came in
-    ``n_batches``. ``weights`` (T + H,) are θ; ``shares`` (J,) are the absolute values of those of
-    the J over the sum of these.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel._online.mixture import Mixture
-    >>> y = np.random.default_rng(0).normal(size=(5000, 1))
-    >>> start, scores = Mixture.equal(2, 1), np.stack([y, -y])
-    >>> mixture, _, _ = start.judge(scores, np.zeros(1), y, np.ones(5000), "squared")
-    >>> mixture.weights.round(1), mixture.error.round()
-    (array([1., 0.]), array([0., 4., 1.]))
+    rows at the rate 1/1024. ``recent`` (H, K) are running means of the targets. ``counts`` (3,) are
+    the numbers of rows and of batches, and the mean expected variance of errors. ``weights``
+    (T + H,) are θ; ``shares`` (J,) are the absolute
+    values of those of the J over the sum of these.
     """
 
     gram: FloatArray
     moment: FloatArray
     error: FloatArray
     recent: FloatArray
-    n_rows: int
-    n_batches: int
+    counts: FloatArray
     weights: FloatArray
     shares: FloatArray
 
@@ -75,24 +62,14 @@ class Mixture:
         T = J + n_linear
         n = T + H
         sums = np.zeros((n, n)), np.zeros(n), np.zeros(J + 1), np.zeros((H, n_outputs))
-        return cls(*sums, 0, 0, np.append(np.full(T, 1.0 / T), np.zeros(H)), np.full(J, 1.0 / J))
+        weights = np.append(np.full(T, 1.0 / T), np.zeros(H))
+        return cls(*sums, np.zeros(3), weights, np.full(J, 1.0 / J))
 
-    def judge(
-        self, scores: FloatArray, base: FloatArray, Y: FloatArray, weight: FloatArray, loss: str
-    ) -> tuple[Mixture, FloatArray, FloatArray]:
-        """Return the mixture after some more rows, and their scores (n, K) and losses (n,) before.
-
-        ``scores`` (T, n, K) are those of the learners, ``base`` (K,) is the common intercept.
-        """
-        sums = self.gram.copy(), self.moment.copy(), self.error.copy(), self.recent.copy()
-        weights, shares = np.empty_like(self.weights), np.empty_like(self.shares)
-        mixed, lost = np.empty(Y.shape), np.empty(len(Y))
-        n_outputs, n_batches = Y.shape[1], self.n_batches + 1
-        kind = loss_code(loss, n_outputs), smoothness(loss, n_outputs)
-        before = self.weights, _ROWS, self.n_rows, n_batches
-        rows = scores, base, Y, weight
-        mixing().judge(*rows, *kind, *before, *sums, mixed, lost, weights, shares)
-        return Mixture(*sums, self.n_rows + len(Y), n_batches, weights, shares), mixed, lost
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """All numbers, in the order in which kernels take them."""
+        sums = self.gram, self.moment, self.error, self.recent, self.counts
+        return *sums, self.weights, self.shares
 
     def of(self, learners: Counts) -> Mixture:
         """Return the mixture of some of the learners on trees, or of copies of them."""
@@ -100,9 +77,9 @@ class Mixture:
         gram, moment = self.gram[np.ix_(chosen, chosen)], self.moment[chosen]
         error = self.error[np.append(learners, -1)]
         weights, shares = np.empty(chosen.size), np.empty(learners.size)
-        size = self.n_rows, self.n_batches
-        mixing().solve(gram, moment, error[-1], *size, len(self.recent), weights, shares)
-        return Mixture(gram, moment, error, self.recent, *size, weights, shares)
+        mixing().solve(gram, moment, error[-1], self.counts, len(self.recent), weights, shares)
+        sums = gram, moment, error, self.recent.copy(), self.counts.copy()
+        return Mixture(*sums, weights, shares)
 
     def intercept(self, b: FloatArray, loss: str) -> FloatArray:
         """Return the part of f that all rows share, (K,), given the intercepts b (T, K)."""
@@ -129,5 +106,5 @@ class Mixture:
                 raise ValueError(f"{name} of the mixture has the shape {array.shape}.")
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} of the mixture is not finite.")
-        if (self.error < 0).any() or (self.shares < 0).any() or self.n_rows < self.n_batches:
+        if (self.error < 0).any() or (self.shares < 0).any() or self.counts[0] < self.counts[1]:
             raise ValueError("An error, a share or the number of rows of the mixture is negative.")

@@ -11,15 +11,15 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._model.spread import Spread
-from mondrian_kernel._online.committee import Cells, Committee
+from mondrian_kernel._online.committee import Committee, kernels
 from mondrian_kernel._online.learners import Counts, Means
-from mondrian_kernel._online.mixture import mixing
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
 from mondrian_kernel._trees.packed import pack_trees
 from mondrian_kernel._typing import FloatArray
 
+_NO_TARGETS = 4  # what the kernel returns; see there
 Rows = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -45,7 +45,8 @@ class ScaledStream:
     sizes : Committee or None
         Learners of the local scale :math:`e^{g(x)}` of the errors u, :math:`g = \mathrm{E} \ln|u|`,
         where there was no fit that knows it: means of ln|u| in the cells of each width. They
-        forget, so they follow a change of the noise.
+        forget, so they follow a change of the noise. Only differences of g between rows count: the
+        level is that of the last errors.
     online : OnlineTrees
         The trees, with a rung for each width or level.
     level_weights : ndarray of shape (L,)
@@ -59,7 +60,8 @@ class ScaledStream:
         expected size. Row i is at place i modulo 2048. The last 1024 are used; the others are there
         in case a batch is rolled back.
     recent_sizes : ndarray of shape (2048, K)
-        g at the last rows before their batch was learnt; 0 without ``sizes``.
+        Logarithm of the scale of the last errors before their batch was learnt, in the same units;
+        0 without ``sizes``.
     lost : ndarray of shape (2048,)
         Losses of the last rows before their batch was learnt; infinite where there was none.
     """
@@ -130,24 +132,33 @@ class ScaledStream:
         if self._before is None or self._before[1] != n_rows:
             return
         self.online, _, self.learners, self.sizes = self._before
-        self.learners.rollback()
-        self.online.rollback(n_rows)
+        batch = self.online.leaf, self.online.table.column
+        self.learners.rollback(*batch)
         if self.sizes is not None:
-            self.sizes.rollback()
+            self.sizes.rollback(*batch)
+        self.online.rollback(n_rows)
         self._before = None
 
     def learn_batch(self, rows: Rows, max_cells: int | None) -> None:
         """Learn from at most 1024 rows on the present scale; if anything fails, from none."""
-        X, Y, weight = rows
-        X = X / self.scale
-        online, n_before = self.online, self.n_rows
-        for learners in (self.learners, self.sizes):
-            if learners is not None:
-                learners.commit()
+        X, online, n_before = rows[0], self.online, self.n_rows
+        self.learners.commit()
+        if self.sizes is not None:
+            self.sizes.commit()
         self._before = online, n_before, self.learners, self.sizes
+        begins, bound, kernel = True, online.bound, kernels().learn_batch
+        online.start(len(X), reuse=True)
         try:
-            leaf = online.extend(X, max_cells)
-            self._learn(Cells(leaf, online.column, online.n_cells, online.origin), X, Y, weight)
+            while status := kernel(
+                *rows, begins, bound, self.scale, *self._arrays(len(X), max_cells)
+            ):
+                begins = False
+                if status < _NO_TARGETS:
+                    bound = online.make_room(status, X / self.scale)
+                elif status == _NO_TARGETS or self.sizes is None:
+                    self.learners.grow(online.n_cells)
+                else:
+                    self.sizes.grow(online.n_cells)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
@@ -155,26 +166,13 @@ class ScaledStream:
             self.rollback(n_before)
             raise
 
-    def _learn(self, cells: Cells, X: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
-        """Learn from rows whose cells are known, and from what was said of them."""
-        learners, n_before = self.learners, self.n_rows - len(Y)
-        shares = learners.mixture.shares
-        said, log_size = learners.learn(cells, Y, weight, X), np.zeros(Y.shape)
-        if n_before > 0:
-            Y = Y - learners.offset
-            mixed, lost = learners.judge(said, Y, weight)
-            put_at(self.lost, n_before, lost)
-            if self._n_recent:
-                # A small share of the usual error counts as no error.
-                least = settings.SPREAD_FLOOR * float(np.sqrt(self.error))
-                errors = np.empty(Y.shape)
-                mixing().relative_errors(Y, mixed, shares, said.variance, least, errors, log_size)
-                put_at(self.recent, n_before, errors)
-        if self.sizes is not None:
-            weight = np.full(len(Y), float(n_before > 0))  # the first row has no error
-            said = self.sizes.learn(cells, log_size, weight)
-            if n_before > 0:
-                put_at(self.recent_sizes, n_before, self.sizes.judge(said, log_size, weight)[0])
+    def _arrays(self, n_rows: int, max_cells: int | None) -> tuple[Any, ...]:
+        """Return what the kernel takes after the scale."""
+        online, sizes, n_trees = self.online, self.sizes, self.online.table.root.size
+        targets = self.learners.batch(n_rows, n_trees)
+        of_sizes = targets if sizes is None else sizes.batch(n_rows, n_trees)
+        rings = self.lost, self.recent, self.recent_sizes
+        return *online.arrays(max_cells), targets, of_sizes, sizes is not None, rings
 
     def learn_parts(
         self, rows: Rows, max_cells: int | None, size: int = settings.STREAM_WINDOW
@@ -236,21 +234,25 @@ class ScaledStream:
 
     def scores(self, X: FloatArray, n_jobs: int | None) -> FloatArray:
         """Scores (n, K) of rows as they come, in O(M) a row."""
-        return self.learners.scores(X / self.scale, self._walk(), n_jobs)
+        return self.learners.scores(X, self.scale, self._walk(), n_jobs)
 
     def scores_and_variance(
         self, X: FloatArray, n_jobs: int | None
     ) -> tuple[FloatArray, FloatArray]:
         """Scores, and the variances (n,) of their errors in units of that of the signal."""
         variance = np.empty(X.shape[0])
-        return self.learners.scores(X / self.scale, self._walk(), n_jobs, variance), variance
+        return self.learners.scores(X, self.scale, self._walk(), n_jobs, variance), variance
 
     def scores_and_scale(self, X: FloatArray, n_jobs: int | None) -> tuple[FloatArray, FloatArray]:
         """Scores of rows as they come, and the scale of their errors, (n, K) each."""
         scores, variance = self.scores_and_variance(X, n_jobs)
+        usual = self.learners.mixture.counts[2]
+        if self.sizes is not None and usual > 0.0:
+            variance = np.maximum(variance / usual, 1.0)
         scale: FloatArray = np.repeat(np.sqrt(variance)[:, None], self.n_outputs, axis=1)
         if self.sizes is not None:
-            scale *= np.exp(self.sizes.scores(X / self.scale, self._walk(), n_jobs))
+            sizes = self.sizes.scores(X, self.scale, self._walk(), n_jobs)
+            scale *= np.exp(sizes - self.sizes.intercept)
         return scores, scale
 
     def _walk(self) -> tuple[Any, ...]:
@@ -286,7 +288,8 @@ class ScaledStream:
         A row of zeros before there are any. The weight halves every 128 rows.
         """
         places = self._places()
-        return self.recent[places], 0.5 ** (np.arange(places.size) / settings.ERROR_HALF_LIFE)
+        half_life = min(settings.ERROR_HALF_LIFE, settings.ERROR_HALF_SHARE * self.n_rows)
+        return self.recent[places], 0.5 ** (np.arange(places.size) / half_life)
 
     def _places(self) -> Counts:
         """Return the places of the last errors, the latest first; that of none is 0, which is 0.

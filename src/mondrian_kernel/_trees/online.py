@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable, Refinement
+from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable
 from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
-# Entries of ``tally`` and of ``progress``, as in the kernels.
+# Entries of ``tally`` and of ``progress``, and what ``extend`` returns, as in the kernels.
 _NODES, _ROWS = range(2)
-_DONE, _SAVED = range(2)
+_SAVED = 4
+_TOO_LARGE, _NO_NODES = 1, 2
 _NO_CAP = 2**63 - 1
 _LARGE = np.finfo(np.float64).max / 4
 
@@ -25,7 +26,7 @@ _LARGE = np.finfo(np.float64).max / 4
 def _kernels() -> Any:
     from mondrian_kernel._kernels import extend
 
-    return extend.extend, extend.undo, extend.refine, extend.unrefine
+    return extend.extend, extend.undo
 
 
 class OnlineTrees:
@@ -61,7 +62,6 @@ class OnlineTrees:
     def __init__(self, table: OnlineTable, lifetime: float, rungs: FloatArray, seed: int) -> None:
         self._table = table
         self._batch = Batch.start(0, table)
-        self._refinement: Refinement | None = None
         self._frozen: Trees | None = None
         n = int(table.tally[_NODES])
         self._unfinished = bool((table.stop[:n][table.left[:n] < 0] < lifetime).any())
@@ -169,40 +169,53 @@ class OnlineTrees:
         """
         # Where a fit has made boxes of single precision, they hold rows of it.
         X = np.ascontiguousarray(X.astype(self._table.lower.dtype, copy=False), dtype=np.float64)
-        cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
-        n_before, before = self.n_rows, self._batch
-        self._frozen = self._refinement = None
-        if n_saved := before.progress.item(_SAVED):
-            self._table.touched[before.saved_node[:n_saved]] = False
-        self._batch = Batch.start(0 if self._unfinished else X.shape[0], self._table)
+        n_before, extend, begins, bound = self.n_rows, _kernels()[0], True, self.bound
+        self.start(X.shape[0], reuse=False)
         try:
-            if self._unfinished:
-                self._refine(X, cap)
-                self._batch = Batch.start(X.shape[0], self._table)
-            batch, t, extend = self._batch, self._table, _kernels()[0]
-            bound = _LARGE / X.shape[1]  # below it no range overflows, nor does their sum
-            while batch.progress.item(_DONE) < batch.leaf.size:
-                if t.tally.item(_NODES) + 2 > t.time.size:
-                    t = self._table = t.doubled()
-                draw = self._seed, self.lifetime, cap, self.rungs
-                if not extend(X, bound, *draw, tuple(t), tuple(batch)):
-                    check_more_ranges(t, X)
-                    bound = np.inf
-            return batch.leaf
+            while status := extend(X, begins, bound, *self.arrays(max_cells)):
+                begins, bound = False, self.make_room(status, X)
+            return self._batch.leaf
         except BaseException:
             self.rollback(n_before)
             raise
 
-    def _refine(self, X: FloatArray, cap: int) -> None:
-        """Let the clocks of the leaves in which the rows arrive run on to the lifetime."""
-        t, refine = self._table, _kernels()[2]
-        done = self._refinement = Refinement.start(X.shape[0], t)
-        while not refine(X, self._seed, self.lifetime, cap, self.rungs, tuple(t), tuple(done)):
-            if t.tally[_NODES] + 2 > t.time.size:
-                t = self._table = t.doubled()
-            if done.n_origin.max() == done.origin.shape[1]:
-                origin = np.hstack([done.origin, np.full_like(done.origin, -1)])
-                done = self._refinement = done._replace(origin=origin)
+    def start(self, n_rows: int, *, reuse: bool) -> None:
+        """Begin a batch; it may ``reuse`` the arrays of the last one, which it then overwrites."""
+        self._frozen, old = None, self._batch
+        if reuse and old.leaf.shape[0] == n_rows:
+            return
+        if n_saved := old.progress.item(_SAVED):
+            self._table.touched[old.saved_node[:n_saved]] = False
+        self._batch = Batch.start(n_rows, self._table, refines=self._unfinished)
+
+    def arrays(self, max_cells: int | None) -> tuple[Any, ...]:
+        """Return seed, lifetime, bound of cells, rungs, nodes and batch, as the kernel has them."""
+        cap = _NO_CAP if max_cells is None else min(max_cells, _NO_CAP)
+        draw = self._seed, self.lifetime, cap, self.rungs
+        return *draw, tuple(self._table), tuple(self._batch)
+
+    def make_room(self, status: int, X: FloatArray) -> float:
+        """Do what the kernel has stopped for; return the bound of the rows from now on."""
+        if status == _TOO_LARGE:
+            check_more_ranges(self._table, X)
+        elif status == _NO_NODES:
+            self._table = self._table.doubled()
+        else:
+            origin = self._batch.origin
+            origin = np.hstack([origin, np.full_like(origin, -1)])
+            self._batch = self._batch._replace(origin=origin)
+        return np.inf
+
+    @property
+    def leaf(self) -> IntArray:
+        """Leaves (n, M) of the rows of the last batch."""
+        return self._batch.leaf
+
+    @property
+    def bound(self) -> float:
+        """Size of numbers below which no range overflows, nor does the sum of all ranges."""
+        bound: float = _LARGE / self._table.lower.shape[1]
+        return bound
 
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
@@ -210,14 +223,10 @@ class OnlineTrees:
         If nothing was added since, nothing happens; so a caller may note :attr:`n_rows`, extend,
         learn, and roll back if any of that fails.
         """
-        batch, done = self._batch, self._refinement
+        batch = self._batch
         self._frozen = None
         if n_rows == batch.tally[_ROWS]:
-            _, undo, _, unrefine = _kernels()
-            undo(self._table, batch)
-            if done is not None:
-                unrefine(self._table, done)
-                self._batch, self._refinement = Batch.start(0, self._table), None
+            _kernels()[1](self._table, batch)
         elif n_rows != self.n_rows:
             raise ValueError(
                 f"Cannot return to {n_rows} rows: there are {self.n_rows}, and "
@@ -302,8 +311,7 @@ class OnlineTrees:
         the other half keeps that number. They are the first that it added; -1 stands behind them.
         See :meth:`deeper`.
         """
-        done = self._refinement
-        return np.empty((self.rungs.size, 0), np.int32) if done is None else done.origin
+        return self._batch.origin
 
     def freeze(self) -> Trees:
         """Return the trees as they are: views of this object's arrays, without a copy.
