@@ -142,7 +142,7 @@ class _Search:
         self.ranks = whole.ranked(rows).astype(np.float32)
         self.Y = Y[some]
         self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
-        self._room = np.empty(0, np.float32)
+        self._room, self._system = np.empty(0, np.float32), np.empty(0)
 
     def draws(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield rows to fit and rows to hold out, all of them once before any comes again."""
@@ -201,16 +201,17 @@ class _Search:
             tell((step + 1) / steps)
         return np.asarray(np.mean(last, axis=0))
 
-    def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:
-        """Return room for two matrices of the rows fitted, and two of the rows held out.
+    def _matrices(self, n_out: int, n_fit: int) -> tuple[list[NDArray[np.float32]], FloatArray]:
+        """Return room for two matrices of the rows fitted, two of the rows held out, and a system.
 
         It is the same memory in every step: new memory would take as long as what is done in it.
         """
         sizes = [n * n_fit for n in (n_fit, n_fit, n_out, n_out)]
         if self._room.size < sum(sizes):
-            self._room = np.empty(sum(sizes), np.float32)
+            self._room, self._system = np.empty(sum(sizes), np.float32), np.empty(n_fit**2)
         ends = np.cumsum([0, *sizes])
-        return [self._room[a:b].reshape(-1, n_fit) for a, b in pairwise(ends)]
+        matrices = [self._room[a:b].reshape(-1, n_fit) for a, b in pairwise(ends)]
+        return matrices, self._system[: n_fit**2].reshape(n_fit, n_fit)
 
     def slope(
         self, theta: FloatArray, fitted: NDArray[np.intp], out: NDArray[np.intp]
@@ -228,7 +229,7 @@ class _Search:
         rank = (np.exp(r) * m)[self.group].astype(np.float32)
         T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
         by_column = np.ascontiguousarray(T[0].T)
-        E, K, E_out, K_out = self._matrices(out.size, fitted.size)
+        (E, K, E_out, K_out), A = self._matrices(out.size, fitted.size)
         change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
             distances(t, by_column, False, power)
@@ -238,10 +239,10 @@ class _Search:
             # Kernels of the other widths are powers of the first. Sums of ones are not needed.
             weighted_powers(power, mixed, v, change, room)
         s, s_out = self.s[fitted], self.s[out][:, None]
-        A = K.astype(np.float64)
+        A[:] = K
         A.flat[:: fitted.size + 1] += 1.0 / s
         centre = np.average(self.Y[fitted], axis=0, weights=s)
-        factor, _ = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
+        factor, _ = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
         a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
         single = a.astype(np.float32)
         residual = K_out @ single + centre - self.Y[out]
