@@ -30,7 +30,7 @@ from mondrian_kernel._kernels.lanes import (
 from mondrian_kernel._settings import MOMENT_ROWS
 
 
-@kernel
+@kernel(inline="always")
 def visit_rows(cells, start, left, entered, room, weight, excess, begin, end, part, lanes):
     """Add the change of tree ``left`` to rows ``begin:end``, and sum them for tree ``entered``.
 
@@ -50,7 +50,7 @@ def visit_rows(cells, start, left, entered, room, weight, excess, begin, end, pa
             add_product(part, np.intp(cells[entered, i]), weight, i, excess, i, lanes)
 
 
-@kernel
+@kernel(inline="always")
 def fit_tree(first, offset, above, start, m, scale, inverse, shrink, sums, parts, room, lanes):
     """Fit tree m to the sums in ``parts``; ``room`` becomes the change of its predictions.
 
@@ -72,6 +72,22 @@ def fit_tree(first, offset, above, start, m, scale, inverse, shrink, sums, parts
             if level > 0:
                 parent = start[level - 1, m] - first[level - 1, m] + np.intp(above[here + c])
             change_cell(room, c, parent, shrink, sums, here + c, scale, inverse, level, lanes)
+
+
+@kernel
+def sweep(cells, first, offset, above, start, order, values, room, weight, excess, parts, lanes):
+    """Fit the trees of ``order`` one after the other, which begins and ends with -1.
+
+    ``values`` are the arrays of cells that :func:`fit_tree` takes. ``parts`` has one share.
+    """
+    scale, inverse, shrink, sums = values
+    for k in range(order.size - 1):
+        left, m = order[k], order[k + 1]
+        visit_rows(cells, start, left, m, room, weight, excess, 0, weight.shape[0], parts[0], lanes)
+        if m >= 0:
+            fit_tree(
+                first, offset, above, start, m, scale, inverse, shrink, sums, parts, room, lanes
+            )
 
 
 @kernel

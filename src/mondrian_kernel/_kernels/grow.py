@@ -153,10 +153,11 @@ def grow(columns, trees, lifetime):
 def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 
-    ``X`` (N, D) are the rows; ``order``, ``links`` and ``cut`` are those of ``GrowingTrees``. ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as
-    long as ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the
-    place of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives
-    the leaf of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
+    ``X`` (N, D) are the rows; ``order``, ``links`` and ``cut`` are those of ``GrowingTrees``.
+    ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as long as
+    ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the place of
+    the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives the leaf
+    of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
     """
     n_trees, n_dims = order.shape[0], X.shape[1]
     parent, lower, upper = nodes.parent, nodes.lower, nodes.upper

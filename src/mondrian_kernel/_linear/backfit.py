@@ -156,12 +156,15 @@ class Backfit:
 
     def _sweep(self, order: NDArray[np.intp]) -> None:
         """Fit the trees of ``order`` one after the other; it begins and ends with -1."""
-        from mondrian_kernel._kernels.backfit import fit_tree, visit_rows
+        from mondrian_kernel._kernels.backfit import fit_tree, sweep, visit_rows
 
-        cells, first, offset, above, start = self._table
-        trees = first, offset, above, start
-        values = self._scale, self._inverse, self._shrink, self._cells[1], self._parts, self._room
-        rows, lanes = (self._room, self._weight, self._rows[1]), self._lanes
+        cells, *trees = self._table
+        start, lanes = trees[-1], self._lanes
+        values = self._scale, self._inverse, self._shrink, self._cells[1]
+        rows = self._room, self._weight, self._rows[1]
+        if len(self._parts) == 1:
+            sweep(*self._table, order, values, *rows, self._parts, lanes)
+            return
         shares = [
             (*edges, part) for edges, part in zip(pairwise(self._edges), self._parts, strict=True)
         ]
@@ -171,12 +174,9 @@ class Backfit:
                 visit_rows(cells, start, left, entered, *rows, *share, lanes)
 
         for left, entered in pairwise(order.tolist()):
-            if len(shares) == 1:
-                visit(left, entered, 0, 1)
-            else:
-                in_threads(partial(visit, left, entered), len(shares), self._operator.n_jobs)
+            in_threads(partial(visit, left, entered), len(shares), self._operator.n_jobs)
             if entered >= 0:
-                fit_tree(*trees, entered, *values, lanes)
+                fit_tree(*trees, entered, *values, self._parts, self._room, lanes)
 
 
 def _best_factors(moments: NDArray[np.float64]) -> SingleArray:

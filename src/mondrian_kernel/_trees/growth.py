@@ -26,7 +26,7 @@ class Growth:
     _keeps_clocks = True
 
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
-        self._points, self._columns = np.require(X, None, "CW"), np.ascontiguousarray(X.T)
+        self._points, self._columns = np.require(X, None, ("C", "W")), np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
         self.n_trees = n_trees = int(n_trees)
         self.lifetime = 0.0
