@@ -142,7 +142,7 @@ class _Search:
         self.ranks = whole.ranked(rows).astype(np.float32)
         self.Y = Y[some]
         self.s = np.ones(rows.shape[0]) if weight is None else weight[some] / weight.mean()
-        self._room, self._system = np.empty(0, np.float32), np.empty(0)
+        self._room = np.empty(0, np.float32)
 
     def draws(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield rows to fit and rows to hold out, all of them once before any comes again."""
@@ -201,17 +201,16 @@ class _Search:
             tell((step + 1) / steps)
         return np.asarray(np.mean(last, axis=0))
 
-    def _matrices(self, n_out: int, n_fit: int) -> tuple[list[NDArray[np.float32]], FloatArray]:
-        """Return room for two matrices of the rows fitted, two of the rows held out, and a system.
+    def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:
+        """Return room for three matrices of the rows fitted, and two of the rows held out.
 
         It is the same memory in every step: new memory would take as long as what is done in it.
         """
-        sizes = [n * n_fit for n in (n_fit, n_fit, n_out, n_out)]
+        sizes = [n * n_fit for n in (n_fit, n_fit, n_fit, n_out, n_out)]
         if self._room.size < sum(sizes):
-            self._room, self._system = np.empty(sum(sizes), np.float32), np.empty(n_fit**2)
+            self._room = np.empty(sum(sizes), np.float32)
         ends = np.cumsum([0, *sizes])
-        matrices = [self._room[a:b].reshape(-1, n_fit) for a, b in pairwise(ends)]
-        return matrices, self._system[: n_fit**2].reshape(n_fit, n_fit)
+        return [self._room[a:b].reshape(-1, n_fit) for a, b in pairwise(ends)]
 
     def slope(
         self, theta: FloatArray, fitted: NDArray[np.intp], out: NDArray[np.intp]
@@ -219,7 +218,7 @@ class _Search:
         """Return the objective at ``theta``, and its gradient.
 
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
-        by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
+        by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'. A is held in single precision as K is.
         """
         from mondrian_kernel._kernels.dense import distances, weighted_differences, weighted_powers
 
@@ -229,7 +228,7 @@ class _Search:
         rank = (np.exp(r) * m)[self.group].astype(np.float32)
         T = [self.values[i] * value + self.ranks[i] * rank for i in (fitted, out)]
         by_column = np.ascontiguousarray(T[0].T)
-        (E, K, E_out, K_out), A = self._matrices(out.size, fitted.size)
+        A, E, K, E_out, K_out = self._matrices(out.size, fitted.size)
         change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
             distances(t, by_column, False, power)
@@ -240,17 +239,22 @@ class _Search:
             weighted_powers(power, mixed, v, change, room)
         s, s_out = self.s[fitted], self.s[out][:, None]
         A[:] = K
-        A.flat[:: fitted.size + 1] += 1.0 / s
+        A.flat[:: fitted.size + 1] += (1.0 / s).astype(np.float32)
         centre = np.average(self.Y[fitted], axis=0, weights=s)
-        factor, _ = lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
-        a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
-        single = a.astype(np.float32)
+        factor, failed = lapack.spotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        solve = lapack.spotrs
+        if failed:  # little noise beside a large kernel
+            exact = K.astype(np.float64)
+            exact.flat[:: fitted.size + 1] += 1.0 / s
+            factor, _ = lapack.dpotrf(exact.T, lower=1, clean=0, overwrite_a=1)
+            solve = lapack.dpotrs
+        single = solve(factor, self.Y[fitted] - centre, lower=1)[0].astype(np.float32)
         residual = K_out @ single + centre - self.Y[out]
         scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
         error = float(np.sum(s_out * residual**2) / scale) + settings.LEAST_ERROR
         slope = (2.0 * s_out * residual / (scale * error)).astype(np.float32)
         down = K_out.T @ slope
-        z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
+        z = solve(factor, down, lower=1)[0].astype(np.float32)
         half, n_groups = 0.5 * out.size, self.n_groups
         pairs = K, K_out
         change[:] = 0.0
