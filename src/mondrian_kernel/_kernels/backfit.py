@@ -30,7 +30,7 @@ from mondrian_kernel._kernels.lanes import (
 from mondrian_kernel._settings import MOMENT_ROWS
 
 
-@kernel
+@kernel(inline="always")
 def visit_rows(cells, start, left, entered, room, weight, excess, begin, end, part, lanes):
     """Add the change of tree ``left`` to rows ``begin:end``, and sum them for tree ``entered``.
 
@@ -50,7 +50,7 @@ def visit_rows(cells, start, left, entered, room, weight, excess, begin, end, pa
             add_product(part, np.intp(cells[entered, i]), weight, i, excess, i, lanes)
 
 
-@kernel
+@kernel(inline="always")
 def fit_tree(first, offset, above, start, m, scale, inverse, shrink, sums, parts, room, lanes):
     """Fit tree m to the sums in ``parts``; ``room`` becomes the change of its predictions.
 
@@ -72,6 +72,22 @@ def fit_tree(first, offset, above, start, m, scale, inverse, shrink, sums, parts
             if level > 0:
                 parent = start[level - 1, m] - first[level - 1, m] + np.intp(above[here + c])
             change_cell(room, c, parent, shrink, sums, here + c, scale, inverse, level, lanes)
+
+
+@kernel
+def sweep(cells, first, offset, above, start, order, values, room, weight, excess, parts, lanes):
+    """Fit the trees of ``order`` one after the other, which begins and ends with -1.
+
+    ``values`` are the arrays of cells that :func:`fit_tree` takes. ``parts`` has one share.
+    """
+    scale, inverse, shrink, sums = values
+    for k in range(order.size - 1):
+        left, m = order[k], order[k + 1]
+        visit_rows(cells, start, left, m, room, weight, excess, 0, weight.shape[0], parts[0], lanes)
+        if m >= 0:
+            fit_tree(
+                first, offset, above, start, m, scale, inverse, shrink, sums, parts, room, lanes
+            )
 
 
 @kernel
@@ -110,30 +126,32 @@ def count_rows(cells, first, offset, above, start, weight, scale, shrink, parts,
 
 
 @kernel
-def moments(before, after, step, weight, own, sums, out, lanes):
+def moments(before, after, step, weight, own, edges, sums, out, lanes):
     """Add Σ w zz, Σ w zp, Σ w pp, Σ w ze, Σ w pe and Σ w ee of each column to ``out`` (6, k).
 
-    e is ``before``, z = ``after`` - e, p is ``step``, all (n, k). Row i has the weights w of row i,
-    or of row 0 unless ``own``. ``out`` is in double precision; ``sums`` (6, k), of the type of the
-    others, is working memory.
+    e is ``before``, z = ``after`` - e, p is ``step``, all (n, k). Rows ``edges[q, 0]:edges[q, 1]``
+    have the weights w of row q, unless each row has its ``own``. ``out`` is in double precision;
+    ``sums`` (6, k), of the type of the others, is working memory.
     """
-    for begin in range(0, before.shape[0], MOMENT_ROWS):
-        for q in range(6):
-            for j in range(len(lanes)):
-                sums[q, j] = 0.0
-        end = begin + MOMENT_ROWS
-        for i in range(begin, end if end < before.shape[0] else before.shape[0]):
-            add_moments(sums, before, after, step, i, weight, i if own else 0, lanes)
-        for q in range(6):
-            for j in range(len(lanes)):
-                out[q, j] += sums[q, j]
+    for part in range(edges.shape[0]):
+        for begin in range(edges[part, 0], edges[part, 1], MOMENT_ROWS):
+            for q in range(6):
+                for j in range(len(lanes)):
+                    sums[q, j] = 0.0
+            end = begin + MOMENT_ROWS
+            for i in range(begin, end if end < edges[part, 1] else edges[part, 1]):
+                add_moments(sums, before, after, step, i, weight, i if own else part, lanes)
+            for q in range(6):
+                for j in range(len(lanes)):
+                    out[q, j] += sums[q, j]
 
 
 @kernel
-def take_steps(before, after, step, factors, lanes):
+def take_steps(before, after, step, edges, factors, lanes):
     """Set step p to a z + b p, and ``before`` and ``after`` to ``before`` + p.
 
     ``factors`` (2, k) are a and b, and the others are those of :func:`moments`.
     """
-    for i in range(before.shape[0]):
-        take_step(before, after, step, i, factors, lanes)
+    for part in range(edges.shape[0]):
+        for i in range(edges[part, 0], edges[part, 1]):
+            take_step(before, after, step, i, factors, lanes)

@@ -150,16 +150,16 @@ def grow(columns, trees, lifetime):
 
 
 @kernel
-def freeze(columns, order, links, cut, lifetime, nodes, offset, leaf, stack):
+def freeze(X, order, links, cut, lifetime, nodes, offset, leaf, stack):
     """Write a block's trees, stopped at ``lifetime``, in preorder; tight boxes bottom up.
 
-    ``columns`` (D, N) are the rows transposed; ``order``, ``links`` and ``cut`` are those of
-    ``GrowingTrees``. ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as
-    long as ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the
-    place of the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives
-    the leaf of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
+    ``X`` (N, D) are the rows; ``order``, ``links`` and ``cut`` are those of ``GrowingTrees``.
+    ``nodes`` is a ``NodeTable`` whose arrays are slices of the final table, as long as
+    ``Block.count_nodes`` says; ``root`` and ``tree`` are not touched. ``offset`` is the place of
+    the slices in the table and is added to node numbers. ``leaf`` int32 (N, T) receives the leaf
+    of each row. ``stack`` int32 (n_nodes + 1, 2) is working memory.
     """
-    n_trees, n_dims = order.shape[0], columns.shape[0]
+    n_trees, n_dims = order.shape[0], X.shape[1]
     parent, lower, upper = nodes.parent, nodes.lower, nodes.upper
     at = 0
     for tree in range(n_trees):
@@ -188,15 +188,16 @@ def freeze(columns, order, links, cut, lifetime, nodes, offset, leaf, stack):
                 stack[top + 2, 0], stack[top + 2, 1] = links[node, LEFT], here
                 top += 2
             else:
-                for k in range(start, stop):
-                    leaf[order[tree, k], tree] = here + offset
+                i = order[tree, start]
                 for d in range(n_dims):
-                    low = high = columns[d, order[tree, start]]
-                    for k in range(start + 1, stop):
-                        x = columns[d, order[tree, k]]
-                        low = x if x < low else low
-                        high = x if x > high else high
-                    lower[here, d], upper[here, d] = low, high
+                    lower[here, d] = upper[here, d] = X[i, d]
+                for k in range(start, stop):
+                    i = order[tree, k]
+                    leaf[i, tree] = here + offset
+                    for d in range(n_dims):
+                        x = X[i, d]
+                        lower[here, d] = x if x < lower[here, d] else lower[here, d]
+                        upper[here, d] = x if x > upper[here, d] else upper[here, d]
         for here in range(at - 1, first - 1, -1):  # children come after their parent
             if nodes.dim[here] >= 0:
                 left, right = nodes.left[here] - offset, nodes.right[here] - offset

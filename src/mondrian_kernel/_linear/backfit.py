@@ -114,9 +114,8 @@ class Backfit:
         order = np.arange(self._operator.n_trees)[:: 1 if self._n_sweeps % 2 == 0 else -1]
         self._sweep(np.concatenate([[-1], order, [-1]]))
         self._n_sweeps += 1
-        moments = self._moments(self._rows, self._weight)
-        for level, scale in zip(self._levels, self._scale, strict=True):
-            moments += self._moments([part[level] for part in self._cells], scale[None])
+        moments = self._moments(self._rows, self._weight, self._all_rows)
+        moments += self._moments(self._cells, self._scale, self._levels)
         factors = _best_factors(moments)
         # From then on where that gains nothing but rounding, a sweep is taken as it is: rounding
         # differs between rows and cells, and large factors would make it grow.
@@ -124,10 +123,9 @@ class Backfit:
             -(factors * moments[3:5]).sum(axis=0) > settings.STEP_ROUNDING * moments[5]
         )
         factors = np.where(self._combined, factors, np.array([[1.0], [0.0]], np.float32))
-        take_steps(*self._rows, factors, self._lanes)
-        for level in self._levels:
-            take_steps(*(part[level] for part in self._cells), factors, self._lanes)
-        moments = self._moments(self._rows, self._judged)
+        take_steps(*self._rows, self._all_rows, factors, self._lanes)
+        take_steps(*self._cells, self._levels, factors, self._lanes)
+        moments = self._moments(self._rows, self._judged, self._all_rows)
         change, errors = np.sqrt(moments[2]), np.sqrt(moments[5])
         return float(np.max(change / np.where(errors > 0, errors, np.inf)))
 
@@ -137,31 +135,37 @@ class Backfit:
         held_out = self._weight[:, : self._width] == 0
         return self._padded(held_out if held_out.any() else np.ones_like(held_out))
 
-    @property
-    def _levels(self) -> list[slice]:
-        """Cells of the trees in use, at each level."""
-        _, first, offset, *_ = self._table
-        return [
-            slice(int(begin), int(begin) + int(own[self._operator.n_trees]))
-            for begin, own in zip(offset[:-1], first, strict=True)
-        ]
+    @cached_property
+    def _all_rows(self) -> NDArray[np.int64]:
+        return np.array([[0, len(self._targets)]])
 
-    def _moments(self, state: list[SingleArray], weight: SingleArray) -> NDArray[np.float64]:
+    @cached_property
+    def _levels(self) -> NDArray[np.int64]:
+        """Begin and end of the cells of the trees in use, at each level, (L, 2)."""
+        _, first, offset, *_ = self._table
+        return np.stack([offset[:-1], offset[:-1] + first[:, self._operator.n_trees]], axis=1)
+
+    def _moments(
+        self, state: list[SingleArray], weight: SingleArray, edges: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         """Return weighted sums of products of numbers as they are, their changes and last steps."""
         from mondrian_kernel._kernels.backfit import moments
 
-        out, room = np.zeros((6, len(self._lanes))), self._blank(6)
-        moments(*state, weight, len(weight) == len(state[0]), room, out, self._lanes)
+        out, own = np.zeros((6, len(self._lanes))), edges is self._all_rows
+        moments(*state, weight, own, edges, self._blank(6), out, self._lanes)
         return out
 
     def _sweep(self, order: NDArray[np.intp]) -> None:
         """Fit the trees of ``order`` one after the other; it begins and ends with -1."""
-        from mondrian_kernel._kernels.backfit import fit_tree, visit_rows
+        from mondrian_kernel._kernels.backfit import fit_tree, sweep, visit_rows
 
-        cells, first, offset, above, start = self._table
-        trees = first, offset, above, start
-        values = self._scale, self._inverse, self._shrink, self._cells[1], self._parts, self._room
-        rows, lanes = (self._room, self._weight, self._rows[1]), self._lanes
+        cells, *trees = self._table
+        start, lanes = trees[-1], self._lanes
+        values = self._scale, self._inverse, self._shrink, self._cells[1]
+        rows = self._room, self._weight, self._rows[1]
+        if len(self._parts) == 1:
+            sweep(*self._table, order, values, *rows, self._parts, lanes)
+            return
         shares = [
             (*edges, part) for edges, part in zip(pairwise(self._edges), self._parts, strict=True)
         ]
@@ -171,12 +175,9 @@ class Backfit:
                 visit_rows(cells, start, left, entered, *rows, *share, lanes)
 
         for left, entered in pairwise(order.tolist()):
-            if len(shares) == 1:
-                visit(left, entered, 0, 1)
-            else:
-                in_threads(partial(visit, left, entered), len(shares), self._operator.n_jobs)
+            in_threads(partial(visit, left, entered), len(shares), self._operator.n_jobs)
             if entered >= 0:
-                fit_tree(*trees, entered, *values, lanes)
+                fit_tree(*trees, entered, *values, self._parts, self._room, lanes)
 
 
 def _best_factors(moments: NDArray[np.float64]) -> SingleArray:

@@ -231,11 +231,11 @@ class _Search:
         return np.asarray(np.mean(last, axis=0))
 
     def _matrices(self, n_out: int, n_fit: int) -> list[NDArray[np.float32]]:
-        """Return room for two matrices of the rows fitted, and two of the rows held out.
+        """Return room for three matrices of the rows fitted, and two of the rows held out.
 
         It is the same memory in every step: new memory would take as long as what is done in it.
         """
-        sizes = [n * n_fit for n in (n_fit, n_fit, n_out, n_out)]
+        sizes = [n * n_fit for n in (n_fit, n_fit, n_fit, n_out, n_out)]
         if self._room.size < sum(sizes):
             self._room = np.empty(sum(sizes), np.float32)
         ends = np.cumsum([0, *sizes])
@@ -247,7 +247,7 @@ class _Search:
         """Return the objective at ``theta``, and its gradient.
 
         With A = K + S⁻¹, a = A⁻¹y, f = K'a and f' the gradient of the error in f, the error changes
-        by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'.
+        by f'ᵀ dK' a - zᵀ dK a, where z = A⁻¹ K'ᵀ f'. A is held in single precision as K is.
         """
         from mondrian_kernel._kernels.dense import distances, pull_apart, weighted_powers
 
@@ -262,7 +262,7 @@ class _Search:
             for some, own in zip(both, bins, strict=True)
         ]
         T = [np.ascontiguousarray(own.T) for own in by_column]
-        E, K, E_out, K_out = self._matrices(out.size, fitted.size)
+        A, E, K, E_out, K_out = self._matrices(out.size, fitted.size)
         change, room = np.zeros(v.size), np.empty((2, fitted.size), np.float32)
         for t, power, mixed in zip(T, (E, E_out), (K, K_out), strict=True):
             distances(t, by_column[0], False, power)
@@ -272,18 +272,23 @@ class _Search:
             # Kernels of the other widths are powers of the first. Sums of ones are not needed.
             weighted_powers(power, mixed, v, change, room)
         s, s_out = self.s[fitted], self.s[out][:, None]
-        A = K.astype(np.float64)
-        A.flat[:: fitted.size + 1] += 1.0 / s
+        A[:] = K
+        A.flat[:: fitted.size + 1] += (1.0 / s).astype(np.float32)
         centre = np.average(self.Y[fitted], axis=0, weights=s)
-        factor, _ = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-        a = lapack.dpotrs(factor, self.Y[fitted] - centre, lower=1)[0]
-        single = a.astype(np.float32)
+        factor, failed = lapack.spotrf(A.T, lower=1, clean=0, overwrite_a=1)
+        solve = lapack.spotrs
+        if failed:  # little noise beside a large kernel
+            exact = K.astype(np.float64)
+            exact.flat[:: fitted.size + 1] += 1.0 / s
+            factor, _ = lapack.dpotrf(exact.T, lower=1, clean=0, overwrite_a=1)
+            solve = lapack.dpotrs
+        single = solve(factor, self.Y[fitted] - centre, lower=1)[0].astype(np.float32)
         residual = K_out @ single + centre - self.Y[out]
         scale = np.sum(s_out * (self.Y[out] - centre) ** 2) or 1.0
         error = float(np.sum(s_out * residual**2) / scale) + settings.LEAST_ERROR
         slope = (2.0 * s_out * residual / (scale * error)).astype(np.float32)
         down = K_out.T @ slope
-        z = lapack.dpotrs(factor, down.astype(np.float64), lower=1)[0].astype(np.float32)
+        z = solve(factor, down, lower=1)[0].astype(np.float32)
         half, n_groups = 0.5 * out.size, self.n_groups
         pairs = K, K_out
         change[:] = 0.0

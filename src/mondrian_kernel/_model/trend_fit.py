@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Literal
@@ -94,8 +94,9 @@ def choose_kernel(
 ) -> tuple[Trend, int]:
     """Return the kernel with the least error on some rows, and the number of its penalty.
 
-    All kernels are compared at the first of the factors, the best of them at the others, and the
-    best of these once more with more landmarks. The winner is tried with a linear part.
+    Kernels are compared at the first of the factors, the best of them at the others, and the best
+    of these once more with more landmarks. Laplace kernels are searched downhill from the middle
+    one. The winner is tried with a linear part, which takes no further factors.
     """
     folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
@@ -104,37 +105,45 @@ def choose_kernel(
     ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
     kernels = []
     for factor in factors:
-        own = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
-        spread = float(cdist(own[:300], own[:300]).mean()) or 1.0
+        seen = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
+        spread = float(cdist(seen[:300], seen[:300]).mean()) or 1.0
         widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
-        kernels.append([Trend(ends, factor, own, coef, zero, *w, -free, free) for w in widths])
+        kernels.append([Trend(ends, factor, seen, coef, zero, *w, -free, free) for w in widths])
     if folds.n_folds == 0:
         return kernels[0][-1], 0
 
-    def lowest(kernel: Trend, start: int, step: int = 1) -> tuple[float, int]:
-        return _Ridge(kernel, rows, Y, weight, folds).lowest(start, step)
+    def fit(kernel: Trend) -> _Ridge:
+        return _Ridge(kernel, rows, Y, weight, folds)
 
-    def errors(factor: int, shapes: Iterable[int]) -> list[tuple[float, int, int, int]]:
-        return [(*lowest(kernels[factor][k], 3, 2), factor, k) for k in shapes]
+    found: dict[tuple[int, int], tuple[float, int]] = {}
 
-    few = sorted(errors(0, range(len(kernels[0]))))
-    best = [k for *_, k in few[: settings.TREND_SHAPES]]
-    few = sorted(few + [each for f in range(1, len(factors)) for each in errors(f, best)])
+    def error(own: int, shape: int) -> float:
+        if (own, shape) not in found:
+            found[own, shape] = fit(kernels[own][shape]).lowest(3, 2)
+        return found[own, shape][0]
+
+    n_smooth = len(settings.TREND_SMOOTH_SCALES)
+    for shape in range(n_smooth):
+        error(0, shape)
+    downhill(lambda k: error(0, n_smooth + k), 1, len(settings.TREND_SCALES))
+    for _, shape in sorted(found, key=found.__getitem__)[: settings.TREND_SHAPES]:
+        for own in range(1, len(factors)):
+            error(own, shape)
     more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    finalists = [
-        (kernels[f][k].around(more), alpha) for _, alpha, f, k in few[: settings.TREND_FINALISTS]
-    ]
-    found = [(*lowest(kernel, alpha), k) for k, (kernel, alpha) in enumerate(finalists)]
-    error, alpha, k = min(found)
-    kernel = finalists[k][0]
-    size = float(np.mean(np.sum(kernel.landmarks**2, axis=1)))
-    if size > 0.0:
-        linear = replace(kernel, linear=settings.TREND_LINEAR / float(np.sqrt(size)))
-        with_linear, penalty = lowest(linear, alpha)
-        if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * error:
-            return linear, penalty
-    return kernel, alpha
+    finals: list[tuple[float, int, int, _Ridge]] = []
+    for own, shape in sorted(found, key=found.__getitem__)[: settings.TREND_FINALISTS]:
+        kernel, alpha = kernels[own][shape].around(more), found[own, shape][1]
+        size = float(np.sqrt(np.mean(np.sum(kernel.landmarks**2, axis=1))))
+        linear = settings.TREND_LINEAR / size if size > 0.0 else 0.0
+        ridge = fit(replace(kernel, linear=linear))
+        finals.append((*ridge.lowest(alpha, alone=True), len(finals), ridge))
+    least, alpha, _, ridge = min(finals)
+    if ridge.kernel.linear > 0.0:
+        with_linear, penalty = ridge.lowest(alpha)
+        if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * least:
+            return ridge.kernel, penalty
+    return replace(ridge.kernel, linear=0.0), alpha
 
 
 def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -> int:
@@ -172,10 +181,11 @@ class _Ridge:
         self.cross = np.zeros((n_parts, m, Y.shape[1]))
         for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
             own = np.flatnonzero(folds.of_row == fold)
+            few = own.size <= m  # it is then faster to transform rows than their sums
             for begin in range(0, own.size, settings.TREND_BLOCK):
                 some = own[begin : begin + settings.TREND_BLOCK]
                 k, s, y = kernel.at(rows[some]), weight[some], Y[some]
-                if fold >= 0:  # few rows: it is faster to transform them than their sums
+                if few:
                     k = self._solve(k.T).T
                 self.cross[fold] += k.T @ (s[:, None] * y)
                 self.mass[fold] += s @ k
@@ -184,10 +194,15 @@ class _Ridge:
                 self.square[fold] += s @ y**2
                 k *= np.sqrt(s)[:, None]
                 blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
-        if self.total[-1] > 0:
-            self.gram[-1], _ = lapack.dsygst(self.gram[-1], self.L.T, overwrite_a=1)  # L⁻¹ G L⁻ᵀ
-            self.cross[-1], self.mass[-1] = self._solve(self.cross[-1]), self._solve(self.mass[-1])
-        self._systems: dict[int, tuple[FloatArray, ...]] = {}
+            if not few:
+                self.gram[fold], _ = lapack.dsygst(self.gram[fold], self.L.T, overwrite_a=1)
+                both = np.column_stack([self.cross[fold], self.mass[fold]])
+                both = self._solve(both)  # the line above is L⁻¹ G L⁻ᵀ
+                self.cross[fold], self.mass[fold] = both[:, :-1], both[:, -1]
+        for fold in range(folds.n_folds):  # from here on the last matrix is that of all rows
+            self.gram[-1] += self.gram[fold]
+        self._room = np.empty((m, m), order="F")
+        self._found: dict[tuple[float, int], tuple[FloatArray, FloatArray]] = {}
 
     def _solve(self, B: FloatArray, trans: Literal[0, 1] = 0) -> FloatArray:
         """Return L⁻¹ B, or L⁻ᵀ B."""
@@ -196,58 +211,58 @@ class _Ridge:
         )
         return out
 
-    def _system(self, fold: int) -> tuple[FloatArray, ...]:
-        """Return the centred sums of features without a fold (-1: of all rows), and the means.
+    def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
+        """Return weights of the features, (m, 2K), and intercepts (2K,), fitted without a fold.
 
-        Of the first, which is symmetric, only the upper triangle is set.
+        The first K are those of all features, the others those of the kernel alone. Without fold
+        -1 is with all rows. A penalty that is lost in rounding errors is raised until it is not.
         """
-        if fold in self._systems:
-            return self._systems[fold]
+        if (alpha, fold) in self._found:
+            return self._found[alpha, fold]
         parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
         total = self.total[parts].sum()
         mean_y, mean_b = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
         b = self.cross[parts].sum(axis=0) - total * np.outer(mean_b, mean_y)
-        A = self.gram[-1].copy(order="F")
-        for part in parts[1:]:
-            A += self.gram[part]
-        A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)
-        self._systems[fold] = A, b, mean_b, mean_y
-        return self._systems[fold]
-
-    def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return weights of the features and intercepts, fitted without a fold (-1: to all rows).
-
-        A penalty that is lost in rounding errors is raised until it is not.
-        """
-        A, b, mean_b, mean_y = self._system(fold)
         for penalty in alpha * 10.0 ** np.arange(20):
-            system = A.copy(order="F")
-            system.flat[:: A.shape[0] + 1] += penalty
-            factor, failed = lapack.dpotrf(system, clean=0, overwrite_a=1)
+            A = self._room
+            np.subtract(self.gram[-1], self.gram[fold] if fold >= 0 else 0.0, out=A)
+            A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)  # only the upper triangle is set
+            A.flat[:: A.shape[0] + 1] += penalty
+            factor, failed = lapack.dpotrf(A, clean=0, overwrite_a=1)
             if not failed:
                 break
-        w: FloatArray = linalg.cho_solve((factor, False), b, check_finite=False)
-        return w, mean_y - mean_b @ w
+        half, _ = lapack.dtrtrs(factor, b, trans=1)
+        both = np.hstack([half, half])
+        both[self.kernel.landmarks.shape[0] :, b.shape[1] :] = 0.0
+        w, _ = lapack.dtrtrs(factor, both)
+        self._found[alpha, fold] = w, np.tile(mean_y, 2) - mean_b @ w
+        return self._found[alpha, fold]
 
     def trend(self, alpha: float, fold: int = -1) -> Trend:
         """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
-        w, intercept = self._weights(alpha, fold)
-        return replace(self.kernel, coef=self._solve(w, trans=1), intercept=intercept)
+        (w, intercept), K = self._weights(alpha, fold), self.sums.shape[1]
+        return replace(
+            self.kernel, coef=self._solve(w[:, :K], trans=1), intercept=intercept[:K].copy()
+        )
 
-    def lowest(self, start: int, step: int = 1) -> tuple[float, int]:
+    def lowest(self, start: int, step: int = 1, *, alone: bool = False) -> tuple[float, int]:
         """Return the least error, and the number of its penalty.
 
         The search goes downhill from penalty ``start``, every ``step``-th of them.
         """
-        error = cache(lambda k: self.error(settings.TREND_ALPHAS[k]))
+        error = cache(lambda k: self.error(settings.TREND_ALPHAS[k], alone=alone))
         at = downhill(error, start, len(settings.TREND_ALPHAS), step)
         return error(at), at
 
-    def error(self, alpha: float) -> float:
-        """Return the squared error of the rows held out, from their sums."""
-        total = 0.0
+    def error(self, alpha: float, *, alone: bool = False) -> float:
+        """Return the squared error of the rows held out, from their sums.
+
+        It is that of the kernel ``alone``, or with the linear part, if there is one.
+        """
+        total, K = 0.0, self.sums.shape[1]
+        own = slice(K, None) if alone else slice(K)
         for fold in range(self.folds.n_folds):
-            w, b = self._weights(alpha, fold)
+            w, b = (part[..., own] for part in self._weights(alpha, fold))
             n, y, k = self.total[fold], self.sums[fold], self.mass[fold]
             total += float(
                 np.sum(self.square[fold])

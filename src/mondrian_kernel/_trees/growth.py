@@ -23,9 +23,10 @@ class Growth:
 
     # Expected cuts per cell in a step of ``advance_within``.
     _step = settings.GROWTH_STEP
+    _keeps_clocks = True
 
     def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
-        self._columns = np.ascontiguousarray(X.T)
+        self._points, self._columns = np.require(X, None, ("C", "W")), np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
         self.n_trees = n_trees = int(n_trees)
         self.lifetime = 0.0
@@ -71,6 +72,8 @@ class Growth:
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
         for block in self._blocks[begin:end]:
             block.grow(self._columns, lifetime)
+            if not self._keeps_clocks:
+                block.open = Clocks._make(a[:0].copy() for a in block.open)
 
     def advance_within(self, lifetime: float, max_cells: int) -> float:
         """Advance to ``lifetime``, or until ``max_cells`` are exceeded.
@@ -97,6 +100,15 @@ class Growth:
         with np.errstate(over="ignore"):  # by rounding, where a range is the largest number
             return float(min(sum((r / n_cells).sum() for r in rates), np.finfo(float).max))
 
+    def finish(self, lifetime: float, tell: Tell = no_one) -> tuple[Trees, IntArray]:
+        """Advance for the last time, and return the same as :meth:`freeze`.
+
+        Clocks are dropped, which take about as much memory as the boxes of the trees.
+        """
+        self._keeps_clocks = False
+        self.advance(lifetime, tell)
+        return self.freeze(lifetime)
+
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime`` and the leaf of each row in each tree."""
         lifetime = self.lifetime if lifetime is None else lifetime
@@ -104,12 +116,12 @@ class Growth:
         sizes = np.concatenate(counts)
         first_node = np.cumsum([0, *(count.sum() for count in counts)]).tolist()
         first_tree = np.cumsum([0, *(count.size for count in counts)]).tolist()
-        n, (n_dims, n_rows) = first_node[-1], self._columns.shape
+        n, (n_rows, n_dims) = first_node[-1], self._points.shape
         root = (np.cumsum(sizes) - sizes).astype(np.int32)
         tree = np.repeat(np.arange(self.n_trees, dtype=np.int32), sizes)
         parent, left, right, dim, count = (np.empty(n, np.int32) for _ in range(5))
         loc, time = np.empty(n), np.empty(n)
-        lower, upper = (np.empty((n, n_dims), self._columns.dtype) for _ in range(2))
+        lower, upper = (np.empty((n, n_dims), self._points.dtype) for _ in range(2))
         leaf = np.empty((self.n_trees, n_rows), np.int32).T
         nodes = NodeTable(root, tree, parent, left, right, dim, loc, time, lower, upper, count)
 
@@ -118,7 +130,7 @@ class Growth:
                 own = slice(first_node[k], first_node[k + 1])
                 part = NodeTable._make([root, *(array[own] for array in nodes[1:])])
                 own_leaf = leaf[:, first_tree[k] : first_tree[k + 1]]
-                self._blocks[k].freeze(self._columns, lifetime, part, first_node[k], own_leaf)
+                self._blocks[k].freeze(self._points, lifetime, part, first_node[k], own_leaf)
 
         in_threads(run, len(self._blocks), self._n_jobs)
         return Trees(lifetime, *nodes), leaf
@@ -173,7 +185,7 @@ class Block:
             trees = _with_room(trees)
         n_nodes, _, n_rest = trees.size.tolist()
         self.links, self.cut, self.n_nodes = trees.links, trees.cut, n_nodes
-        self.open = Clocks._make(a[:n_rest].copy() for a in trees.rest)
+        self.open = Clocks._make(a[:n_rest] for a in trees.rest)
 
     def count_nodes(self, lifetime: float) -> NDArray[np.int64]:
         """Count the nodes of each tree that are born by ``lifetime``."""
@@ -185,7 +197,7 @@ class Block:
 
     def freeze(
         self,
-        columns: FloatArray,
+        X: FloatArray,
         lifetime: float,
         nodes: NodeTable,
         first_node: int,
@@ -195,7 +207,7 @@ class Block:
         from mondrian_kernel._kernels.grow import freeze
 
         stack = np.empty((self.n_nodes + 1, 2), np.int32)
-        freeze(columns, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
+        freeze(X, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
 
 
 def _longer(array: NDArray[Any], room: int) -> NDArray[Any]:

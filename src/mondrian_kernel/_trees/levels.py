@@ -192,8 +192,7 @@ def run_growth(
 ) -> tuple[Trees, IntArray]:
     """Let trees grow to a lifetime, or to the bound on cells; return them and the leaves."""
     if max_cells is None:
-        growth.advance(lifetime, tell)
-        return growth.freeze(lifetime)
+        return growth.finish(lifetime, tell)
     end = growth.advance_within(lifetime, max_cells)
     if end < lifetime:
         warnings.warn(
