@@ -121,8 +121,6 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
     (1, 2)
     """
 
-    loss: str
-
     _parameter_constraints: dict[str, list[Any]] = {
         **ClassEstimator._parameter_constraints,
         "lifetime": [*ClassEstimator._parameter_constraints["lifetime"], StrOptions({"path"})],
@@ -146,7 +144,19 @@ class MondrianKernelClassifier(ClassifierMixin, ClassEstimator):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self._keep(locals())
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.loss = loss
+        self.class_weight = class_weight
+        self.scale = scale
+        self.relevance = relevance
+        self.categorical_features = categorical_features
+        self.max_cells = max_cells
+        self.forgetting = forgetting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(

@@ -202,7 +202,18 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self._keep(locals())
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.relevance = relevance
+        self.categorical_features = categorical_features
+        self.max_cells = max_cells
+        self.forgetting = forgetting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(
@@ -319,7 +330,18 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self._keep(locals())
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.class_weight = class_weight
+        self.scale = scale
+        self.relevance = relevance
+        self.categorical_features = categorical_features
+        self.max_cells = max_cells
+        self.forgetting = forgetting
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(

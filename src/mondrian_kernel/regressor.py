@@ -111,9 +111,6 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
     ((2,), True)
     """
 
-    criterion: str
-    solver: str
-
     _parameter_constraints: dict[str, list[Any]] = {
         **MondrianEstimator._parameter_constraints,
         "lifetime": [
@@ -141,7 +138,19 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
-        self._keep(locals())
+        self.lifetime = lifetime
+        self.alpha = alpha
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.scale = scale
+        self.relevance = relevance
+        self.categorical_features = categorical_features
+        self.max_cells = max_cells
+        self.forgetting = forgetting
+        self.solver = solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @all_or_nothing
     def fit(

@@ -34,10 +34,6 @@ class TableInput(BaseEstimator):
     _penalised = True
     _encoder: TableEncoder | None = None
 
-    def _keep(self, parameters: dict[str, Any]) -> None:
-        """Keep the parameters of ``__init__``, which are its ``locals()``, as attributes."""
-        self.__dict__.update((name, value) for name, value in parameters.items() if name != "self")
-
     @property
     def encoder_(self) -> TableEncoder | None:
         """What turned a table into numbers; None where the columns are numbers without gaps."""
