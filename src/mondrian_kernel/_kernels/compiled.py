@@ -3,7 +3,7 @@
 import gc
 import os
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from numba import config, njit
@@ -38,7 +38,8 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         try:
-            found = super().load_overload(sig, target_context)
+            with _without_collection():
+                found = super().load_overload(sig, target_context)
         except Exception:  # a damaged file raises anything, and counts as a missing one
             return self._remove()
         # Two processes that save different signatures at once may both write file number 1.
@@ -61,25 +62,36 @@ class _Cache(FunctionCache):
             os.unlink(self._cache_file._index_path)
 
 
-class _WithoutCollection(event.Listener):
-    """Pause the garbage collector while numba compiles: 13 % less CPU time.
+@contextmanager
+def _without_collection():
+    """Pause the garbage collector, which takes 13 % of compiling and of loading compiled code.
 
-    Numba's lock is held, so that one thread compiles. A called function is compiled within.
+    Numba's lock is held, so that one thread does either.
     """
-
-    def __init__(self):
-        self._was_on = []
-
-    def on_start(self, compiling):
-        self._was_on.append(gc.isenabled())
-        gc.disable()
-
-    def on_end(self, compiling):
-        if self._was_on.pop():
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
             gc.enable()
 
 
-event.register("numba:compile", _WithoutCollection())
+class _Compiling(event.Listener):
+    """Pause the garbage collector while numba compiles. A called function is compiled within."""
+
+    def __init__(self):
+        self._open = []
+
+    def on_start(self, compiling):
+        self._open.append(_without_collection())
+        self._open[-1].__enter__()
+
+    def on_end(self, compiling):
+        self._open.pop().__exit__(None, None, None)
+
+
+event.register("numba:compile", _Compiling())
 
 
 def n_compiled():
