@@ -408,8 +408,12 @@ RELEVANCE_ROWS = (1024, 4096)
 # bike 0.404, 0.390; nycflights_delay 1.013, 1.012; cpu_act 0.231, 0.234; Friedman 0.533, 0.528;
 # SEA 0.135, 0.136; Agrawal 0.151, 0.150; hyperplane 0.163, 0.161; phishing 0.099, 0.100.
 RELEVANCE_STEP_ROWS, RELEVANCE_STEPS = 120, 40
-# Half-lives of rows, in rows, with forgetting="auto": learners of each predict together.
-HALF_LIVES = (float("inf"), 1000.0)
+# Half-lives of rows, in rows, with forgetting="auto": learners of each predict together. Geometric
+# mean of the errors of ten streams of 5000 rows, ten trees, two seeds, with 1000, 500 and 350 rows:
+# 0.2119, 0.2109, 0.2101 in batches of 100, 0.1797, 0.1791, 0.1780 row by row; with three learners,
+# of 1000 and 200 rows beside the first, 0.2123 in batches. With 350 rows a stream that does not
+# change errs 1.1 % more than without forgetting.
+HALF_LIVES = (float("inf"), 500.0)
 # Weight of a new row over that of an old one at which tables are put into other units.
 LARGEST_GROWTH = 1e100
 # Share that rows keep of their weight in the mixture of learners, and rows that equal weights of

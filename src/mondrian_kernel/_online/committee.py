@@ -272,16 +272,17 @@ class Committee:
         ``scale`` (D,) is what their columns are divided by, ``trees`` are nodes, lifetimes and
         cells, as kernels that walk them take them.
         """
-        mean, rule = np.empty((len(X), self.rule.n_outputs)), self.rule
+        rule, n = self.rule, len(X)
+        mean = np.empty((n, rule.n_outputs))
         members = scale, trees, self.arrays, rule.code, rule.alpha
+        if n == 1:
+            kernels().scores(X, *members, mean, variance)
+            return mean
 
         def run(begin: int, end: int) -> None:
             kernels().scores(X[begin:end], *members, mean[begin:end], variance[begin:end])
 
-        if len(X) == 1:
-            kernels().scores(X, *members, mean, variance)
-        else:
-            in_threads(run, len(X), n_jobs, work=10 * len(X) * trees[0][0].size)
+        in_threads(run, n, n_jobs, work=10 * n * trees[0][0].size)
         return mean
 
     def cell_weights(self, n_cells: Counts) -> FloatArray:

@@ -257,8 +257,9 @@ class ScaledStream:
 
     def _walk(self) -> tuple[Any, ...]:
         """Return nodes, lifetimes and cells of the trees, as kernels that walk them take them."""
-        table, n_levels = self.online.table, self.learners.n_rungs * self.level_weights.size
-        return table.nodes, self.online.rungs[:n_levels], table.column
+        table, rungs = self.online.table, self.online.rungs
+        n_levels = self.learners.n_rungs * self.level_weights.size
+        return table.nodes, rungs if n_levels == rungs.size else rungs[:n_levels], table.column
 
     def spread(self) -> Spread:
         """Return the errors of the last rows in units of their scale, with their weights."""
@@ -285,10 +286,13 @@ class ScaledStream:
     def _errors(self) -> tuple[FloatArray, FloatArray]:
         """Errors of the last 1024 rows (see ``recent``), and weights (n,).
 
-        A row of zeros before there are any. The weight halves every 128 rows.
+        A row of zeros before there are any. The weight halves every 128 rows, without a fit before
+        every eighth of all rows at most.
         """
         places = self._places()
-        half_life = min(settings.ERROR_HALF_LIFE, settings.ERROR_HALF_SHARE * self.n_rows)
+        half_life = float(settings.ERROR_HALF_LIFE)
+        if self.sizes is not None:
+            half_life = min(half_life, settings.ERROR_HALF_SHARE * self.n_rows)
         return self.recent[places], 0.5 ** (np.arange(places.size) / half_life)
 
     def _places(self) -> Counts:
