@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
@@ -29,7 +30,7 @@ from mondrian_kernel import (
     load,
     save,
 )
-from mondrian_kernel._tables.encoding import special_outputs, special_values
+from mondrian_kernel._tables.encoding import special_output, special_values
 from mondrian_kernel.encoder import relevance_groups
 from mondrian_kernel.persistence import ModelFileError
 from mondrian_kernel.portable import load_portable
@@ -569,7 +570,7 @@ def literal_special_values(x, y, rows=10, near=50, errors=6.0):
 @pytest.mark.parametrize("seed", range(5))
 def test_special_values_are_those_of_the_rule(seed):
     x, y = amounts(seed=seed)
-    found = special_values(x, y[:, None])
+    found = special_values(x, y)
     wanted = literal_special_values(x, y)
     assert set(wanted) == {130.0, 520.0}
     assert_array_equal(found[:, 0], sorted(wanted))
@@ -584,18 +585,36 @@ def test_slopes_steps_and_noise_have_no_special_values():
     """
     for seed in range(200):
         x, y = amounts(peaks=(130.0, 401.0, 520.0), height=0.0, slope=0.3, seed=seed)
-        assert special_values(x, y[:, None]) is None
+        assert special_values(x, y) is None
 
 
 def test_few_values_and_gaps():
     x, y = amounts()
-    assert special_values(np.floor(x / 40), y[:, None]) is None  # 20 values
+    assert special_values(np.floor(x / 40), y) is None  # 20 values
     x[::7] = np.nan
-    found = special_values(x, np.stack([y, -y, 0 * y], axis=1))
-    assert found.shape == (2, 3)  # the last target has none
-    assert_array_equal(found[:, 1], -found[:, 2])
-    outputs = special_outputs(np.array([np.nan, 130.0, 131.0, 1e9]), found)
-    assert_array_equal(outputs, [[0, 0], found[0, 1:], [0, 0], [0, 0]])
+    found = special_values(x, y)
+    assert_array_equal(found, special_values(x, -y) * [1, -1])
+    assert special_values(x, 0 * y) is None
+    outputs = special_output(np.array([np.nan, 130.0, 131.0, 1e9]), found)
+    assert_array_equal(outputs, [0, found[0, 1], 0, 0])
+
+
+def test_a_row_does_not_see_its_own_target_at_a_special_value():
+    """The output of a row is the mean of y in the other folds, less that on the nearer side."""
+    x, y = amounts()
+    found = special_values(x, y)
+    outputs, new = special_output(x, found, y), special_output(x, found)
+    changed = y.copy()
+    row = np.flatnonzero(x == 130.0)[0]
+    changed[row] += 10.0
+    again = special_output(x, special_values(x, changed), changed)
+    np.testing.assert_allclose(again[row], outputs[row], rtol=1e-6)  # single precision
+    assert abs(again - outputs)[x == 130.0].max() > 0.2
+    for train, own in KFold(5, shuffle=True, random_state=0).split(x):
+        at, others = own[x[own] == 130.0], train[x[train] == 130.0]
+        shift = y[others].mean() - y[x == 130.0].mean()
+        np.testing.assert_allclose(outputs[at], new[at] + shift, atol=1e-12)
+    assert not outputs[~np.isin(x, [130.0, 520.0])].any()
 
 
 def test_special_values_are_outputs_of_the_encoder(tmp_path):
@@ -608,15 +627,17 @@ def test_special_values_are_outputs_of_the_encoder(tmp_path):
     assert encoder.get_feature_names_out().tolist() == names
     assert encoder.column_of_output_.tolist() == [0, 0, 0, 1, 1, 2, 2]
     assert relevance_groups(encoder).tolist() == [0, 1, 2, 3, 3, 4, 5]
-    assert_array_equal(rows, encoder.transform(table))
+    plain = [0, 1, 3, 4, 5]
+    assert_array_equal(encoder.transform(table)[:, plain], rows[:, plain])
     assert_array_equal(rows[:, 2] != 0, np.isin(table["a"], [130.0, 520.0]))
     encoder.check()
     save(encoder, tmp_path / "encoder")
-    assert_array_equal(load(tmp_path / "encoder").transform(table), rows)
+    assert_array_equal(load(tmp_path / "encoder").transform(table), encoder.transform(table))
+    assert TableEncoder(special_values=True).fit_transform(table, np.stack([y, y], 1)).shape[1] == 5
     encoder.special_values_[0] = encoder.special_values_[0][::-1]
     with pytest.raises(ValueError, match="ascending"):
         encoder.check()
-    assert_array_equal(TableEncoder().fit_transform(table, y), rows[:, [0, 1, 3, 4, 5]])
+    assert_array_equal(TableEncoder().fit_transform(table, y), rows[:, plain])
 
 
 @pytest.mark.parametrize("kind", ["regression", "classes"])

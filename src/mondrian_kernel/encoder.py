@@ -17,7 +17,7 @@ from mondrian_kernel._tables.columns import Column, read_columns
 from mondrian_kernel._tables.encoding import (
     ColumnCode,
     encode_column,
-    special_outputs,
+    special_output,
     special_values,
     target_columns,
 )
@@ -50,9 +50,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     max_categories : int, default=50
         Largest number of categories that get a column each. Columns with more categories need y.
     special_values : bool, default=False
-        Whether to look for special values of numbers, for which ``fit`` needs y. A further column
-        holds how far the mean of y at such a value lies from that at the values on both sides of
-        it, and 0 at all other values. See ``special_values_``.
+        Whether to look for special values of numbers, for which ``fit`` needs y: numbers, or two
+        classes. A further column holds how far the mean of y at such a value lies from that at the
+        values on both sides of it, and 0 at all other values. See ``special_values_``.
 
     Attributes
     ----------
@@ -70,10 +70,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     has_gaps_ : ndarray of shape (n_features_in_,), bool
         Whether a further output marks missing numbers.
     special_values_ : list
-        For each input column its special values, and beside each the outputs that it has; None
-        where there are none. A value is special if at least 10 rows have it, and if the mean of y
-        there differs from the means of the 50 nearest rows on either side, in the same direction
-        and by more than 6 standard errors.
+        For each input column its special values, and beside each what the further column is there;
+        None where there are none. A value is special if at least 10 rows have it, and if the mean
+        of y there differs from the means of the 50 nearest rows on either side, in the same
+        direction and by more than 6 standard errors.
     n_features_in_ : int
         Number of input columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -207,7 +207,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             words, own = self.categories_[j], self.column_of_output_ == j
             if words is None:
                 out += [name, f"{name} is missing"][: 1 + self.has_gaps_[j]]
-                out += [f"{name} is special"] * (own.sum() - 1 - self.has_gaps_[j])
+                out += [f"{name} is special"] * (self.special_values_[j] is not None)
             elif self.is_number_[own].all():
                 n_outputs = int(own.sum())
                 out += [name] if n_outputs == 1 else [f"{name}:{t}" for t in range(n_outputs)]
@@ -224,10 +224,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         parts = self.categories_, self.tables_, self.has_gaps_, self.special_values_
         for words, table, gaps, special in zip(*parts, strict=True):
             if words is None and table is None:
-                widths.append(1 + bool(gaps))
+                widths.append(1 + bool(gaps) + (special is not None))
                 if special is not None:
                     self._check_special(special)
-                    widths[-1] += special.shape[1] - 1
                 continue
             if special is not None:
                 raise ValueError("A column of categories has special values.")
@@ -242,9 +241,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError("The outputs are not said to be numbers or not.")
 
     def _check_special(self, special: FloatArray) -> None:
-        good = special.ndim == 2 and special.shape[1] > 1 and len(special) > 0
+        good = special.ndim == 2 and special.shape[1] == 2 and len(special) > 0
         if not (good and np.isfinite(special).all() and (np.diff(special[:, 0]) > 0).all()):
-            raise ValueError("Special values are no ascending numbers with outputs.")
+            raise ValueError("Special values are no ascending numbers with an output each.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -307,18 +306,20 @@ def _finished(
     """Put into encoded rows what depends on all of them, and keep it in the encoder."""
     first = np.unique(encoder.column_of_output_, return_index=True)[1]
     at = dict(zip(first.tolist(), learnt, strict=True))
-    Y, further = None, []
+    targets: FloatArray | None = None
+    further: list[tuple[int, FloatArray]] = []
     if encoder.special_values and y is not None:
-        Y = target_columns(y, rows.shape[0], settings.SPECIAL_CLASSES)
+        Y = target_columns(y, rows.shape[0], most=2)
+        targets = Y[:, 0] if Y.shape[1] == 1 else None
     for j, values in column_groups(rows):
         if j not in at:
             continue
         code = at[j]
-        if Y is not None and code.categories is None:
-            code.special = special_values(values, Y)
+        if targets is not None and code.categories is None:
+            code.special = special_values(values, targets)
             if code.special is not None:
-                place = j + 1 + code.has_gaps
-                further += [(place, each) for each in special_outputs(values, code.special).T]
+                output = special_output(values, code.special, targets)
+                further.append((j + 1 + code.has_gaps, output))
         changed = code.finish(values)
         if changed is not None:
             rows[:, j : j + changed.shape[1]] = changed

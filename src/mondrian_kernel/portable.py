@@ -54,7 +54,6 @@ class PortableModel:
         """Encode the columns of a table as numbers."""
         table, encoder, parts = np.array(X, dtype=object), self.encoder, []
         n, names = len(encoder["categories_"]), list(encoder.get("feature_names_in_", ()))
-        special = encoder["special_values_"]
         given = list(getattr(X, "column_names", getattr(X, "columns", names)))
         if table.shape[1:] != (n,) or len(table) == 0 or (names and given != names):
             raise ValueError(f"X has another shape than (n, {n}), or columns other than {names}.")
@@ -63,10 +62,10 @@ class PortableModel:
             if words is None:
                 filled = [encoder["medians_"][j] if v is None else v for v in column]
                 both = [filled, [v is None for v in column]][: 1 + encoder["has_gaps_"][j]]
+                special = encoder["special_values_"][j]
+                own = {} if special is None else dict(special.tolist())
+                both += [[own.get(v, 0.0) for v in column]] if own else []
                 parts.append(np.array(both, np.float64).T)
-                for values, *outputs in [] if special[j] is None else [special[j].T]:
-                    is_it = np.array(column, object)[:, None] == values
-                    parts.append(is_it @ np.transpose(outputs))
             else:
                 place = {word: k for k, word in enumerate(words)}
                 parts.append(encoder["tables_"][j][[place.get(v, len(words)) for v in column]])

@@ -32,8 +32,8 @@ class ColumnCode:
         What a gap becomes.
     has_gaps : bool
         Whether a further output marks gaps.
-    special : ndarray of shape (V, 1 + S) or None
-        Special values of a column of numbers, and the S further outputs of each; see
+    special : ndarray of shape (V, 2) or None
+        Special values of a column of numbers, and what a further output is at each; see
         :func:`special_values`.
     """
 
@@ -83,8 +83,8 @@ class ColumnCode:
     def is_number(self) -> NDArray[np.bool_]:
         """Whether each of the outputs is a number."""
         if self.table is None:
-            n_special = 0 if self.special is None else self.special.shape[1] - 1
-            return np.array([True] + [False] * self.has_gaps + [True] * n_special)
+            further = [False] * self.has_gaps + [True] * (self.special is not None)
+            return np.array([True, *further])
         return np.full(self.table.shape[1], self._Y is not None)
 
     def finish(self, values: FloatArray) -> FloatArray | None:
@@ -114,11 +114,12 @@ def encode_column(
         return outputs
     numbers = column.numbers("held numbers when it was fitted: turn it into numbers")
     missing = np.isnan(numbers)
-    out = np.stack([np.where(missing, median, numbers), missing][: 1 + has_gaps], axis=1)
-    return out if special is None else np.hstack([out, special_outputs(numbers, special)])
+    found = [np.where(missing, median, numbers), missing][: 1 + has_gaps]
+    further = [] if special is None else [special_output(numbers, special)]
+    return np.stack([*found, *further], axis=1)
 
 
-def special_values(numbers: FloatArray, Y: FloatArray) -> FloatArray | None:
+def special_values(numbers: FloatArray, y: FloatArray) -> FloatArray | None:
     """Return values of a column at which y is unlike y at the values on both sides of it.
 
     A tax form has amounts that many people share for one reason. There y has a peak or a dip, which
@@ -129,14 +130,14 @@ def special_values(numbers: FloatArray, Y: FloatArray) -> FloatArray | None:
     ----------
     numbers : ndarray of shape (N,)
         A column, NaN where it is missing.
-    Y : ndarray of shape (N, K)
+    y : ndarray of shape (N,)
         Targets.
 
     Returns
     -------
-    special : ndarray of shape (V, 1 + S) or None
-        The special values in ascending order; and, for each of the S targets that have any, how
-        far its mean lies from that on the nearer side, 0 at values that are not special to it.
+    special : ndarray of shape (V, 2) or None
+        The special values in ascending order, and how far the mean of y at each lies from that on
+        the nearer side.
     """
     known = ~np.isnan(numbers)
     values, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
@@ -144,7 +145,7 @@ def special_values(numbers: FloatArray, Y: FloatArray) -> FloatArray | None:
     own = np.flatnonzero(
         (count >= settings.SPECIAL_ROWS) & (before[:-1] >= near) & (before[1:] <= before[-1] - near)
     )
-    if values.size <= settings.SPECIAL_LEAST_VALUES or own.size == 0 or Y.shape[1] == 0:
+    if values.size <= settings.SPECIAL_LEAST_VALUES or own.size == 0:
         return None
     edges = [
         np.searchsorted(before, before[own] - near, side="right") - 1,
@@ -153,29 +154,43 @@ def special_values(numbers: FloatArray, Y: FloatArray) -> FloatArray | None:
         np.searchsorted(before, before[own + 1] + near),
     ]
     n = np.diff(before[edges], axis=0)  # rows on the left, at the value, and on the right
-    outputs = []
-    for y in Y[known].T:
-        y = y - y.mean()
-        sums, squares = (np.append(0.0, np.cumsum(np.bincount(place, y**p)))[edges] for p in (1, 2))
-        mean = np.diff(sums, axis=0) / n
-        variance = (np.diff(squares, axis=0) - n * mean**2).sum(axis=0) / n.sum(axis=0)
-        step = mean[1] - mean[[0, 2]]
-        error = variance * (1.0 / n[1] + 1.0 / n[[0, 2]])
-        is_special = (step[0] * step[1] > 0.0) & (step**2 > settings.SPECIAL_ERRORS**2 * error).all(
-            axis=0
-        )
-        nearer = np.where(np.abs(step[0]) < np.abs(step[1]), *step)
-        outputs.append(np.where(is_special, nearer, 0.0))
-    found = np.stack([values[own], *(output for output in outputs if output.any())], axis=1)
-    found = found[found[:, 1:].any(axis=1)]
-    found[:, 1:] = found[:, 1:].astype(np.float32)  # the order of the rows does not show
-    return found if len(found) else None
+    centred = y[known] - y[known].mean()
+    sums, squares = (
+        np.append(0.0, np.cumsum(np.bincount(place, centred**p)))[edges] for p in (1, 2)
+    )
+    mean = np.diff(sums, axis=0) / n
+    variance = (np.diff(squares, axis=0) - n * mean**2).sum(axis=0) / n.sum(axis=0)
+    step = mean[1] - mean[[0, 2]]
+    error = variance * (1.0 / n[1] + 1.0 / n[[0, 2]])
+    is_special = (step[0] * step[1] > 0.0) & (step**2 > settings.SPECIAL_ERRORS**2 * error).all(0)
+    nearer = np.where(np.abs(step[0]) < np.abs(step[1]), *step)
+    nearer = nearer.astype(np.float32)  # the order of the rows does not show
+    return np.stack([values[own], nearer], axis=1)[is_special] if is_special.any() else None
 
 
-def special_outputs(numbers: FloatArray, special: FloatArray) -> FloatArray:
-    """Return the further outputs of numbers, (n, S): 0 where they have no special value."""
+def special_output(
+    numbers: FloatArray, special: FloatArray, y: FloatArray | None = None
+) -> FloatArray:
+    """Return the further output of numbers (n,): 0 where they have no special value.
+
+    With the targets ``y`` (n,) of fitted rows it is cross-fitted: no row sees y of its own fold.
+    """
     at = np.minimum(np.searchsorted(special[:, 0], numbers), len(special) - 1)
-    return np.where((special[at, 0] == numbers)[:, None], special[at, 1:], 0.0)
+    is_special = special[at, 0] == numbers
+    out: FloatArray = np.where(is_special, special[at, 1], 0.0)
+    if y is not None:
+        rows, fold = np.flatnonzero(is_special), np.empty(numbers.size, np.intp)
+        for k, (_, own) in enumerate(_folds(numbers.size).split(numbers)):
+            fold[own] = k
+        at, fold, y = at[rows], fold[rows], y[rows]
+        shape = len(special), int(fold.max()) + 1
+        sums, n = np.zeros(shape), np.zeros(shape)
+        np.add.at(sums, (at, fold), y)
+        np.add.at(n, (at, fold), 1.0)
+        others = np.maximum(n.sum(axis=1)[at] - n[at, fold], 1.0)
+        without = (sums.sum(axis=1)[at] - sums[at, fold]) / others
+        out[rows] += without - (sums.sum(axis=1) / n.sum(axis=1))[at]
+    return out
 
 
 def lower_median(numbers: FloatArray) -> float:
@@ -199,7 +214,6 @@ def category_codes(column: Column, words: list[Any], known: list[Any]) -> NDArra
 
 def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return shrunk means of Y for the rows, without their own fold; and for all categories."""
-    from sklearn.model_selection import KFold
     from sklearn.preprocessing import TargetEncoder  # here, since the import takes 0.1 s
 
     def means(some: Any, wanted: NDArray[np.intp]) -> FloatArray:
@@ -208,10 +222,16 @@ def _target_means(codes: NDArray[np.intp], n: int, Y: FloatArray) -> tuple[Float
         return np.concatenate(fits, axis=1)
 
     rows = np.empty((codes.size, Y.shape[1]))
-    folds = KFold(min(settings.TARGET_FOLDS, codes.size), shuffle=True, random_state=0)
-    for some, others in folds.split(codes):
+    for some, others in _folds(codes.size).split(codes):
         rows[others] = means(some, codes[others])
     return rows, means(slice(None), np.arange(n + 1))
+
+
+def _folds(n_rows: int) -> Any:
+    """Return the folds in which means of y are cross-fitted."""
+    from sklearn.model_selection import KFold  # here, since the import takes 0.1 s
+
+    return KFold(min(settings.TARGET_FOLDS, n_rows), shuffle=True, random_state=0)
 
 
 def target_columns(y: ArrayLike, n_rows: int, most: float = np.inf) -> FloatArray:
