@@ -44,16 +44,16 @@ class TableInput(BaseEstimator):
     ) -> tuple[FloatArray, NDArray[Any]]:
         """Validate the first rows and their targets, and learn how a table is encoded."""
         refuse_missing_targets(y)
-        labels = _label_numbers(y) if y is not None and is_classifier(self) else y
+        classes = y is not None and is_classifier(self)
         learnt = is_learnt(self.relevance, self.lifetime, self.scale)
         encoder = TableEncoder(self.categorical_features, special_values=learnt and not listed)
         X = as_parts(X)
         if needs_encoding(X, self.categorical_features):
-            rows = learn_table(encoder, X, labels, listed)
+            rows = learn_table(encoder, X, _label_numbers(y) if classes else y, listed)
             rows, targets = self._valid(rows, y, least=least, encoded=True, **options)
         else:
             rows, targets = self._valid(X, y, least=least, **options)
-            rows = learn_numbers(encoder, rows, labels)
+            rows = learn_numbers(encoder, rows, _label_numbers(targets) if classes else targets)
         for name in ("_model", "feature_names_in_"):  # those of an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
@@ -168,7 +168,7 @@ class TableInput(BaseEstimator):
 def _label_numbers(y: ArrayLike) -> NDArray[Any]:
     """Return class labels for an encoder: of two classes the numbers 0 and 1, else text."""
     labels: NDArray[Any] = np.asarray(y)
-    if labels.ndim == 1 and labels.dtype.kind in "biu":
+    if labels.ndim == 1 and labels.size > 0 and labels.dtype.kind in "biu":
         low, high = labels.min(), labels.max()
         if np.isin(labels, [low, high]).all():
             return np.asarray(labels == high, np.int8)

@@ -131,7 +131,7 @@ class Committee:
         if arrays is None:
             linear = self.linear
             if linear is None:
-                linear = Linear.blank(0, 0, self.rule.n_outputs, self.rule.alpha)
+                linear = Linear.blank(0, 0, self.rule.n_outputs, alpha=1.0)  # it has no learners
             table = self.rung, self.begin, self.n_table, self.value, self._keep, self.table
             arrays = (*table, self.state, *linear.arrays, *self.mixture.arrays)
             self._arrays = arrays
