@@ -103,7 +103,8 @@ class Levels:
             column[:, level] += np.int32(self.offset[level])
             data[:, level] = value
             if log_stay is not None:
-                data[:, level] *= np.exp(log_stay[:, :, level])
+                # Of a view, numpy 1.26 rounds exponentials by where it lies in memory.
+                data[:, level] *= np.exp(np.ascontiguousarray(log_stay[:, :, level]))
         return sparse_rows(column.reshape(n_rows, -1), data.reshape(n_rows, -1), self.n_features)
 
     def log_shares(self, trees: Trees, rows: FloatArray, n_jobs: int | None) -> FloatArray:
