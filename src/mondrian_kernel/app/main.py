@@ -22,8 +22,6 @@ from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 for success and 1 for failure. Wrong arguments exit with 2."""
-    if argv is None:  # the program itself
-        sys.meta_path.insert(0, _WithoutPandas())
     args = make_parser().parse_args(argv)
     console = Console(as_json=args.json, quiet=args.quiet)
     try:
@@ -37,14 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             traceback.print_exc()
         return _fail(error, console)
-
-
-class _WithoutPandas:
-    """Hides pandas, which no command uses: scikit-learn and pyarrow import it for 0.3 CPU s."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def _fail(error: BaseException, console: Console) -> int:
