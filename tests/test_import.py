@@ -31,20 +31,6 @@ def test_names_do_not_import_numba():
     assert loaded_after(f"from mondrian_kernel import {names}", "numba", "llvmlite") == "[]"
 
 
-def test_commands_do_not_import_pandas(tmp_path):
-    """Scikit-learn would: 0.3 s of every command."""
-    table = tmp_path / "table.csv"
-    table.write_text("x,y\n" + "\n".join(f"{i},{i % 7}" for i in range(30)))
-    arguments = ["", "fit", str(table), "--target", "y", "-o", str(tmp_path / "m"), "--quiet"]
-    code = f"""
-import sys
-from mondrian_kernel.app.main import main
-sys.argv = {arguments!r}
-assert main() == 0
-"""
-    assert loaded_after(code, "pandas.core", "sklearn") == "['sklearn']"
-
-
 def test_numba_is_imported_by_the_first_fit():
     code = """
 import sys
