@@ -207,9 +207,7 @@ def fit_class_trend(
     The kernel is chosen by squared error. From 50 000 rows on the trend is that of a sample.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
-    some = order[: settings.TREND_SAMPLE_ROWS]
-    blank, ridge = choose_kernel(rows[some], centred[some], weight[some], metric, factors, seed)
-    blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
+    blank, ridge = choose_kernel(rows, centred, weight, order, metric, factors, seed)
     some = np.sort(order[: settings.CLASS_TREND_ROWS])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row, each = folds.of_row[some], range(folds.n_folds)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import blas, lapack
 from scipy.spatial.distance import cdist
@@ -55,9 +56,7 @@ def fit_trend(
         Trend at each row, of all rows and when each part of the rows is held out.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
-    sample = order[: settings.TREND_SAMPLE_ROWS]
-    blank, start = choose_kernel(rows[sample], Y[sample], weight[sample], metric, factors, seed)
-    blank = blank.around(rows[np.sort(order[: settings.TREND_LANDMARKS])])
+    blank, start = choose_kernel(rows, Y, weight, order, metric, factors, seed)
     some = np.sort(order[: settings.TREND_ROWS])
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
     alpha = settings.TREND_ALPHAS[fit.lowest(start)[1]]
@@ -85,19 +84,24 @@ def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[T
 
 
 def choose_kernel(
-    rows: FloatArray,
+    all_rows: FloatArray,
     Y: FloatArray,
     weight: FloatArray,
+    order: NDArray[np.intp],
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
 ) -> tuple[Trend, int]:
-    """Return the kernel with the least error on some rows, and the number of its penalty.
+    """Return the kernel with the least error, around its landmarks, and its penalty's number.
 
-    Kernels are compared at the first of the factors, the best of them at the others, and the best
-    of these once more with more landmarks. Laplace kernels are searched downhill from the middle
-    one. The winner is tried with a linear part, which takes no further factors.
+    Kernels are compared on the first rows in a random ``order``: all at the first of the factors,
+    the best of them at the others, and the best of these once more with more landmarks. Laplace
+    kernels are searched downhill from the middle one. The winner is tried with a linear part, which
+    takes no further factors. It gets yet more landmarks if it is smooth and gained from more, or if
+    they are all rows.
     """
+    sample = order[: settings.TREND_SAMPLE_ROWS]
+    rows, Y, weight = all_rows[sample], Y[sample], weight[sample]
     folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
     none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
@@ -110,8 +114,9 @@ def choose_kernel(
         widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
         kernels.append([Trend(ends, factor, seen, coef, zero, *w, -free, free) for w in widths])
+    few, many = (all_rows[np.sort(order[:m])] for m in settings.TREND_LANDMARKS)
     if folds.n_folds == 0:
-        return kernels[0][-1], 0
+        return kernels[0][-1].around(many), 0
 
     def fit(kernel: Trend) -> _Ridge:
         return _Ridge(kernel, rows, Y, weight, folds)
@@ -131,19 +136,21 @@ def choose_kernel(
         for own in range(1, len(factors)):
             error(own, shape)
     more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    finals: list[tuple[float, int, int, _Ridge]] = []
+    finals: list[tuple[float, int, float, _Ridge]] = []
     for own, shape in sorted(found, key=found.__getitem__)[: settings.TREND_FINALISTS]:
-        kernel, alpha = kernels[own][shape].around(more), found[own, shape][1]
+        kernel, (before, alpha) = kernels[own][shape].around(more), found[own, shape]
         size = float(np.sqrt(np.mean(np.sum(kernel.landmarks**2, axis=1))))
         linear = settings.TREND_LINEAR / size if size > 0.0 else 0.0
         ridge = fit(replace(kernel, linear=linear))
-        finals.append((*ridge.lowest(alpha, alone=True), len(finals), ridge))
-    least, alpha, _, ridge = min(finals)
-    if ridge.kernel.linear > 0.0:
+        finals.append((*ridge.lowest(alpha, alone=True), before, ridge))
+    least, alpha, before, ridge = min(finals, key=lambda final: final[0])
+    gains = ridge.kernel.lifetimes.size == 0 and least < settings.TREND_GAIN * before
+    kernel = ridge.kernel.around(many if gains or order.size == len(many) else few)
+    if kernel.linear > 0.0:
         with_linear, penalty = ridge.lowest(alpha)
         if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * least:
-            return ridge.kernel, penalty
-    return replace(ridge.kernel, linear=0.0), alpha
+            return kernel, penalty
+    return replace(kernel, linear=0.0), alpha
 
 
 def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -> int:
