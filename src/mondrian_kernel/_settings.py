@@ -241,11 +241,10 @@ FOLD_MOST_ROWS = 20_000  # rows of a part; the error then has a standard error o
 
 # Trend: kernel ridge regression on landmarks.
 TREND_LANDMARKS = (512, 1024)
-# The greater number is for smooth kernels whose squared error with TREND_FINAL_LANDMARKS is below
-# this share of that with TREND_SAMPLE_LANDMARKS, and for up to so many rows. With the smaller number
-# everywhere 12 sets above it have 1.001 of their errors and fits take 0.85 of the time, and 8 sets
-# below it 1.03 (kin40k 1.10, kin8nm 1.02). Narrow kernels are also in the trees: 8 sets with Laplace
-# kernels have 0.999.
+# The greater number is for up to so many rows, and for smooth kernels whose squared error with
+# TREND_FINAL_LANDMARKS is below this share of that with TREND_SAMPLE_LANDMARKS. With the smaller
+# one everywhere, 12 sets above the share have 1.001 of their errors and fits take 0.85 of the time,
+# 8 sets below it have 1.03 (kin40k 1.10, kin8nm 1.02), and 8 with narrow kernels, 0.999.
 TREND_GAIN = 0.98
 # Rows that the trend is fitted to, drawn at random where there are more. nycflights_delay with
 # 200 000 rows: squared error of the trend 0.579, fitted to 50 000 of them 0.604.
@@ -342,9 +341,9 @@ CLASS_OUTPUTS = 3  # classes by which the weights of the levels are chosen
 LINK_PRIOR = 1.0  # rows that the prior of the factor and the shifts is worth
 
 # Importances: how much the error on rows held out grows when a column is shuffled. Predictions of
-# all shuffles, which take 0.25 s, and fewest and most rows that are shuffled. With half as many
-# rows, deviations are 1.4 times as large.
-IMPORTANCE_PREDICTIONS = 4000
+# all shuffles, which take 0.1 s, and fewest and most rows that are shuffled. With twice as many
+# rows, deviations are 0.7 times as large.
+IMPORTANCE_PREDICTIONS = 2500
 IMPORTANCE_ROWS = (40, 1000)
 IMPORTANCE_SHUFFLES = 5  # each is of other rows
 

@@ -14,6 +14,7 @@ from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._model.trend_fit import landmark_factor
+from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.levels import Levels, grow_trees
 
 rng = np.random.default_rng(0)
@@ -94,7 +95,7 @@ def test_trend_holds_rows_out():
     """Labels of a fold do not change the fit without it."""
     Y, folds = targets(2), draw_folds(300, 1)
     centred = Y - Y.mean(axis=0)
-    args = np.ones(300), folds, METRIC, [np.ones(2)], 1
+    args = np.ones(300), folds, METRIC, [np.ones(2)], 1, Stages(0, 1)
     (trend, *_), at_rows = fit_class_trend(X, Y, centred, *args)
     assert at_rows.shape == (300, 6, 1)
     assert_allclose(at_rows[:, 0], trend(X), atol=1e-9)
@@ -108,7 +109,7 @@ def test_trend_holds_rows_out():
 def test_few_rows():
     Y = targets(2)[:3]
     (trend, *_), at_rows = fit_class_trend(
-        X[:3], Y, Y - Y.mean(), np.ones(3), draw_folds(3, 0), METRIC, [np.ones(2)], 0
+        X[:3], Y, Y - Y.mean(), np.ones(3), draw_folds(3, 0), METRIC, [np.ones(2)], 0, Stages(0, 1)
     )
     assert at_rows.shape == (3, 1, 1)
     assert np.isfinite(trend(X)).all()

@@ -9,10 +9,12 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._model.trend_fit import _Ridge, fit_trend
+from mondrian_kernel._path.driver import Stages
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -20,6 +22,7 @@ Y = np.stack([np.sin(X[:, 0]), X[:, 1] ** 2], axis=1) + 0.1 * rng.normal(size=(2
 NEW = rng.normal(size=(20, 3))
 METRIC = Metric(Columns.scaled(np.ones(3)), np.array([0.1, 0.4, 1.6]), np.array([0.5, 0.3, 0.2]))
 NONE, ONE, FREE = np.empty(0), np.ones(3), np.full(2, np.inf)
+STAGES = Stages(0, 1)
 ENDS = np.array([[-100.0] * 3, [100.0] * 3])
 
 
@@ -81,7 +84,9 @@ def test_the_data_choose_a_linear_part():
     noise = 0.3 * np.random.default_rng(1).normal(size=(200, 1))
     linear = X @ [[1.0], [-2.0], [0.5]] + noise
     bumps = np.sin(4.0 * X[:, :1]) + noise
-    chosen = [fit_trend(X, y, weight, folds, METRIC, [ONE], 0)[0][0] for y in (linear, bumps)]
+    chosen = [
+        fit_trend(X, y, weight, folds, METRIC, [ONE], 0, STAGES)[0][0] for y in (linear, bumps)
+    ]
     assert chosen[0].linear > 0.0 == chosen[1].linear
     assert chosen[0].coef.shape == (chosen[0].landmarks.shape[0] + 3, 1)
 
@@ -98,7 +103,7 @@ def test_error_from_sums_is_the_error_of_predictions():
 def test_fit_trend_holds_rows_out():
     """The columns of the second result are the fits without each fold, at the same penalty."""
     folds = draw_folds(200, 1)
-    (trend, *_), at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, [ONE], seed=1)
+    (trend, *_), at_rows = fit_trend(X, Y, np.ones(200), folds, METRIC, [ONE], 1, STAGES)
     assert_allclose(at_rows[:, 0], trend(X))
     changed = Y.copy()
     changed[folds.of_row == 3] += 100.0  # not seen by the fit without fold 3, at the same penalty
@@ -114,7 +119,7 @@ def test_fit_trend_holds_rows_out():
 
 def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
     y = np.sin(X[:, :1]) * np.cos(X[:, 1:2])
-    (trend, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    (trend, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, STAGES)
     exact = KernelRidge(alpha=1e-3, kernel="laplacian", gamma=0.4).fit(X, y - y.mean())
     truth = np.sin(NEW[:, :1]) * np.cos(NEW[:, 1:2])
     ours = np.mean((trend(NEW) - truth) ** 2)
@@ -124,7 +129,9 @@ def test_smooth_functions_are_learnt_as_by_the_exact_kernel():
 def test_trend_stays_within_its_range_on_the_fitted_rows():
     """Also where there are no rows, of which a close fit says nothing."""
     y = X[:, :1] ** 3
-    (trend, *_), at_rows = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    (trend, *_), at_rows = fit_trend(
+        X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, STAGES
+    )
     far = 20.0 * rng.normal(size=(1000, 3))
     low, high = at_rows[:, 0].min(), at_rows[:, 0].max()
     margin = 0.1 * (high - low)
@@ -136,16 +143,54 @@ def test_trend_stays_within_its_range_on_the_fitted_rows():
     assert_allclose(doubled(far), 2.0 * trend(far) + 3.0)
 
 
+def test_landmarks_pay_where_the_function_is_smooth_and_detailed(monkeypatch):
+    """Noise has few landmarks, waves many; up to as many rows all are landmarks."""
+    for name, number in {
+        "TREND_LANDMARKS": (40, 80),
+        "TREND_SAMPLE_LANDMARKS": 20,
+        "TREND_FINAL_LANDMARKS": 40,
+    }.items():
+        monkeypatch.setattr(settings, name, number)
+    draw = np.random.default_rng(1)
+    rows = draw.uniform(-2, 2, size=(2000, 3))
+    waves = np.sin(2 * rows[:, :1]) * np.sin(2 * rows[:, 1:2]) + rows[:, 2:]
+    noise = draw.normal(size=(2000, 1))
+
+    def n_landmarks(y, n):
+        folds = draw_folds(n, 0)
+        trends, _ = fit_trend(rows[:n], y[:n], np.ones(n), folds, METRIC, [ONE], 0, STAGES)
+        return {len(trend.landmarks) for trend in trends}
+
+    assert n_landmarks(noise, 2000) == {40}
+    assert n_landmarks(waves, 2000) == {80}
+    assert n_landmarks(noise, 80) == {80}
+
+
+def test_fits_tell_how_far_they_are(monkeypatch):
+    """Two parts that take long say so, from 0 to 1."""
+    heard = []
+    monkeypatch.setattr(settings, "PROGRESS_FIRST", 0.0)
+    monkeypatch.setattr(settings, "PROGRESS_GROWTH", 0.0)
+    monkeypatch.setattr(settings, "TREND_BLOCK", 50)
+    monkeypatch.setattr(settings, "BLOCK_ROWS", 50)
+    stages = Stages(lambda done, total, info: heard.append((info["stage"], info["share"])), 1)
+    fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, stages)
+    for stage in ("fitting the trend", "trend of all rows"):
+        shares = [share for what, share in heard if what == stage]
+        assert shares == sorted(shares)
+        assert shares[0] < 0.5 < shares[-1] < 1
+
+
 def test_columns_as_alike_as_the_function_wants():
     """The factors that undo a wrong scale are chosen, and predictions know of them."""
     y = np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
     wrong = np.array([10.0, 0.1, 1.0])
     rows, factors = X * wrong, [ONE, 1 / wrong]
     (trend, *_), at_rows = fit_trend(
-        rows, y, np.ones(200), draw_folds(200, 0), METRIC, factors, seed=0
+        rows, y, np.ones(200), draw_folds(200, 0), METRIC, factors, 0, STAGES
     )
     assert_allclose(trend.factor, 1 / wrong)
-    (alone, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    (alone, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, STAGES)
     assert_allclose(trend(NEW * wrong), alone(NEW), atol=1e-6)
     assert_allclose(at_rows[:, 0], alone(X), atol=1e-6)
 
@@ -155,7 +200,7 @@ ARRAYS = [field.name for field in fields(Trend) if field.name not in ("width", "
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_impossible_trends_are_refused(name):
-    (trend, *_), _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], seed=0)
+    (trend, *_), _ = fit_trend(X, Y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, STAGES)
     trend = replace(trend, lifetimes=METRIC.lifetimes, shares=METRIC.shares)
     trend.check(3, 2)
     bad = getattr(trend, name).copy()

@@ -59,7 +59,7 @@ def fit_classes(
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed)
+    trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed, stages)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     tell = stages.teller("growing trees")
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs, tell)
@@ -201,6 +201,7 @@ def fit_class_trend(
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
+    stages: Stages,
 ) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend of log-odds and fit it; see ``fit_trend``.
 
@@ -217,9 +218,11 @@ def fit_class_trend(
     at = int(np.argmin(np.abs(alphas - np.log(max(near, settings.CLASS_ALPHAS[-1])))))
     last: list[FloatArray | None] = [None] * folds.n_folds
     fits: dict[int, list[FloatArray]] = {}
+    tell = stages.teller("fitting the trend")
 
     @cache
     def loss(k: int) -> float:
+        tell(len(fits) / (len(fits) + 2))  # a search often ends two penalties later
         fits[k] = [fit(settings.CLASS_ALPHAS[k], of_row != fold, last[fold]) for fold in each]
         last[:] = fits[k]  # where the next search begins
         return sum(fit.loss(fits[k][fold], of_row == fold) for fold in each)
@@ -228,7 +231,8 @@ def fit_class_trend(
         at = downhill(loss, at, alphas.size)
     all_rows = fit(settings.CLASS_ALPHAS[at], np.ones(some.size, bool), None)
     found = [all_rows, *fits.get(at, [])]
-    return bounded([fit.trend(coef) for coef in found], rows, folds)
+    trends = [fit.trend(coef) for coef in found]
+    return bounded(trends, rows, folds, stages.teller("trend of all rows"))
 
 
 class _Logistic:

@@ -108,7 +108,7 @@ def fit_kernel(
     stages.done("relevances compared")
     T = metric.columns(rows)
     check_ranges(T)
-    trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed)
+    trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed, stages)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
     tell = stages.teller("growing trees")

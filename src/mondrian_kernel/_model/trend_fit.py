@@ -17,7 +17,10 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._path.driver import Stages
+from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._typing import FloatArray
+from mondrian_kernel.on_disk import row_blocks
 
 
 def fit_trend(
@@ -28,6 +31,7 @@ def fit_trend(
     metric: Metric,
     factors: Sequence[FloatArray],
     seed: int,
+    stages: Stages,
 ) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend and fit it.
 
@@ -47,6 +51,8 @@ def fit_trend(
         Factors of the columns to choose from.
     seed : int
         Seed of the landmarks.
+    stages : Stages
+        Told how far the fit has come.
 
     Returns
     -------
@@ -58,19 +64,27 @@ def fit_trend(
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     blank, start = choose_kernel(rows, Y, weight, order, metric, factors, seed)
     some = np.sort(order[: settings.TREND_ROWS])
-    fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some))
+    tell = stages.teller("fitting the trend")
+    fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some), tell)
     alpha = settings.TREND_ALPHAS[fit.lowest(start)[1]]
-    return bounded([fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)], rows, folds)
+    trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
+    return bounded(trends, rows, folds, stages.teller("trend of all rows"))
 
 
-def bounded(trends: list[Trend], rows: FloatArray, folds: Folds) -> tuple[list[Trend], FloatArray]:
+def bounded(
+    trends: list[Trend], rows: FloatArray, folds: Folds, tell: Tell
+) -> tuple[list[Trend], FloatArray]:
     """Return trends with bounds, and their values at rows, (N, 1 + n_folds, K).
 
     The trends are those of all rows, and of the rows without each part.
     """
     coef = np.concatenate([trend.coef for trend in trends], axis=1)
     zero, free = np.zeros(coef.shape[1]), np.full(coef.shape[1], np.inf)
-    found = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)(rows)
+    every = replace(trends[0], coef=coef, intercept=zero, low=-free, high=free)
+    found = np.empty((rows.shape[0], zero.size))
+    for block in row_blocks(rows.shape[0]):
+        found[block] = every(rows[block])
+        tell(block.stop / rows.shape[0])
     at_rows = found.reshape(rows.shape[0], folds.n_folds + 1, -1)
     at_rows += np.stack([trend.intercept for trend in trends])
     ended = []
@@ -177,7 +191,13 @@ class _Ridge:
     """
 
     def __init__(
-        self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray, folds: Folds
+        self,
+        kernel: Trend,
+        rows: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        folds: Folds,
+        tell: Tell = no_one,
     ) -> None:
         self.kernel, self.folds = kernel, folds
         self.L = landmark_factor(kernel)
@@ -186,6 +206,7 @@ class _Ridge:
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
         self.mass, self.square = np.zeros((n_parts, m)), np.zeros((n_parts, Y.shape[1]))
         self.cross = np.zeros((n_parts, m, Y.shape[1]))
+        done = 0
         for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
             own = np.flatnonzero(folds.of_row == fold)
             few = own.size <= m  # it is then faster to transform rows than their sums
@@ -201,6 +222,8 @@ class _Ridge:
                 self.square[fold] += s @ y**2
                 k *= np.sqrt(s)[:, None]
                 blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
+                done += len(k)
+                tell(done / len(rows))
             if not few:
                 self.gram[fold], _ = lapack.dsygst(self.gram[fold], self.L.T, overwrite_a=1)
                 both = np.column_stack([self.cross[fold], self.mass[fold]])
