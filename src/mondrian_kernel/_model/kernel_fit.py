@@ -282,13 +282,11 @@ def plan_sizes(
     """
     (n_rows, n_columns), n_trees = shape, n_estimators
     if isinstance(n_trees, str):
-        wanted = min(settings.LEVEL_PAIRS / n_rows, n_rows / settings.TREE_ROWS)
-        n_trees = int(np.clip(wanted, *settings.MODEL_TREES))
+        n_trees = int(np.clip(n_rows / settings.TREE_ROWS, *settings.MODEL_TREES))
         n_trees = max(1, min(n_trees, settings.LEVEL_PAIRS_MOST // n_rows))
     check_budget(max_cells, n_trees)
-    most = max(settings.LEVEL_CELLS, settings.LEVEL_CELLS_LARGE * n_rows)
+    most = settings.LEVEL_BYTES / (2 * n_trees * (8 * n_columns + 44))
     cells = min(settings.LEVEL_CELLS_SHARE * n_rows, most)
-    cells = min(cells, settings.LEVEL_BYTES / (2 * n_trees * (8 * n_columns + 44)))
     if max_cells is not None:
         cells = min(cells, max_cells / n_trees)
     check_memory(n_rows, fit_bytes(n_rows, n_columns, n_trees, cells))
