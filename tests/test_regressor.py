@@ -31,6 +31,7 @@ from mondrian_kernel._model.kernel_fit import fit_bytes
 from mondrian_kernel._path.checks import join_copies
 from mondrian_kernel._path.result import CRITERIA, LifetimePath
 from mondrian_kernel._trees import checks
+from mondrian_kernel.datasets import make_skewed
 
 LIFETIME, ALPHA, M = 0.7, 0.3, 15
 
@@ -440,6 +441,18 @@ def test_at_keeps_the_chosen_alpha(auto):
     expected = regressor(lifetime, auto.alpha_, scale=auto.scale_).fit(X, y)
     assert_array_equal(other.predict(NEW), expected.predict(NEW))
     assert auto.lifetime == "path"
+
+
+def test_intervals_of_at_cover():
+    """Rows held out are judged by a trend that has not seen them, after a refit as well."""
+    rows, target, _ = make_skewed(3500, random_state=0)
+    auto = MondrianKernelRegressor(random_state=0).fit(rows[:1500], target[:1500])
+    n_held_out = auto.model_.rows.held_out.shape[0]
+    std = np.sqrt(0.9 * 0.1 * (1 / n_held_out + 1 / 2000))
+    for share in (1.0, 0.2):
+        other = auto.at(share * auto.model_.trees.lifetime)
+        low, high = other.predict_interval(rows[1500:]).T
+        assert abs(np.mean((low <= target[1500:]) & (target[1500:] <= high)) - 0.9) < 4 * std
 
 
 @pytest.mark.parametrize("lifetime", [-0.1, LIFETIME * 1.01, np.nan, np.inf])

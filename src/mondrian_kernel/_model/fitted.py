@@ -38,12 +38,16 @@ class TrainingRows:
         Sample weights, positive.
     X : ndarray of shape (N, D) or None
         The rows themselves, where they are kept.
+    held_out : ndarray of shape (n, K) or None
+        Where Y is what a trend left of the targets: what is left of those of the rows held out
+        by a trend that has not seen them. For the error bars of refits.
     """
 
     leaf: IntArray
     Y: FloatArray
     weight: FloatArray
     X: RowArray | None = None
+    held_out: FloatArray | None = None
 
     def check(self, trees: Trees, n_outputs: int) -> None:
         """Raise ValueError unless these can be rows of ``trees``."""
@@ -59,7 +63,10 @@ class TrainingRows:
         trees.check_leaves(self.leaf)
         if not (np.isfinite(self.weight) & (self.weight > 0)).all():
             raise ValueError("The weights of the rows are not positive numbers.")
-        if not np.isfinite(self.Y).all():
+        held_out = self.Y[:0] if self.held_out is None else self.held_out
+        if held_out.dtype != np.float64 or held_out.shape[1:] != (n_outputs,):
+            raise ValueError("The targets of rows held out are not those of the outputs.")
+        if not (np.isfinite(self.Y).all() and np.isfinite(held_out).all()):
             raise ValueError("A target is not a finite number.")
         if self.X is not None and self.X.shape != (n_rows, trees.n_dims):
             raise ValueError(f"X of the rows has shape {self.X.shape}.")

@@ -122,11 +122,12 @@ def fit_kernel(
     each = np.repeat(v[:, None], n_fits * K, axis=1)
     tell = stages.teller("solving")
     sums, of_cells = solve_levels(operator, rest.reshape(-1, n_fits * K), fitted, each, tell)
-    predictions = np.empty((0, K))
+    predictions = held_out = np.empty((0, K))
     if folds.n_folds:
         predictions = folds.take_held_out(
             at_rows[:, 1:] + of_cells[:, K:].reshape(-1, n_fits - 1, K)
         )
+        held_out = std * folds.take_held_out(rest[:, 1:])
     rest, of_cells = rest[:, 0], of_cells[:, :K]
     stages.done("weights of widths and cells")
 
@@ -145,7 +146,7 @@ def fit_kernel(
         alpha=float(1.0 / v.sum()),
         seed=seed,
         signal=std**2 * np.maximum(v.sum() * (s @ (rest * (rest - of_cells))), 0.0) / T.shape[0],
-        rows=TrainingRows(leaf, std * rest, s, T),
+        rows=TrainingRows(leaf, std * rest, s, T, held_out),
         trend=trends[0].rescaled(std, mean),
     )
     return KernelFit(model, operator, folds, std * predictions + mean, without)

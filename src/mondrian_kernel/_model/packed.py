@@ -38,8 +38,8 @@ class PackedModel:
         Places and times of the cuts.
     leaf : ndarray of shape (N, M), int32
         Leaf of each row in each tree, counted from the first node of the tree.
-    X, Y, weight : ndarrays of shape (N, D), (N, K) and (N,)
-        Rows as the trees see them, their targets and weights.
+    X, Y, weight, held_out
+        The same of :class:`TrainingRows`.
     level_lifetimes, level_weights : ndarrays of shape (L,)
         Lifetimes of the levels, and their weights.
     others : dict
@@ -55,6 +55,7 @@ class PackedModel:
     X: RowArray
     Y: FloatArray
     weight: FloatArray
+    held_out: FloatArray | None
     level_lifetimes: FloatArray
     level_weights: FloatArray
     others: dict[str, Any]
@@ -82,7 +83,7 @@ class PackedModel:
         nodes = root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         trees = Trees(self.lifetime, *nodes)
         levels = Levels.of(trees, self.level_lifetimes, self.level_weights)
-        rows = TrainingRows(leaf, self.Y, self.weight, self.X)
+        rows = TrainingRows(leaf, self.Y, self.weight, self.X, self.held_out)
         return FittedModel(trees=trees, levels=levels, rows=rows, **self.others)
 
     def check(self) -> None:
@@ -134,6 +135,7 @@ def pack(model: FittedModel) -> PackedModel | None:
         X=rows.X,
         Y=rows.Y,
         weight=rows.weight,
+        held_out=rows.held_out,
         level_lifetimes=levels.lifetimes,
         level_weights=levels.weights,
         others={f.name: getattr(model, f.name) for f in fields(model) if f.name not in _FOLLOWS},

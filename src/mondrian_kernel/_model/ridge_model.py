@@ -93,18 +93,15 @@ def _spread(model: FittedModel, n_jobs: int | None) -> Spread:
     unit = np.where(unit > 0, unit, 1.0)
     by_fold = np.repeat((centred / unit)[:, None], folds.n_folds, axis=1)
     found = fit_folds(operator, by_fold, folds, levels.weights[:, None] / model.alpha)
-    spread = fit_spread(
-        operator,
-        levels,
-        folds,
-        mean + unit * found[:, :, 0],
-        rows.Y,
-        model.signal * model.alpha,
-        rows.X,
-        model.seed,
-        by_prediction=model.trend is None,
-    )
-    if model.trend is not None and before is not None:  # the rows hold what the trend left of y
+    predictions, Y = mean + unit * found[:, :, 0], rows.Y
+    if model.trend is not None and rows.X is not None:  # the rows hold what the trend left of y
+        trend = model.trend(rows.X)
+        predictions, Y = predictions + trend[folds.held_out], Y + trend
+        if rows.held_out is not None:
+            Y[folds.held_out] = rows.held_out + trend[folds.held_out]
+    noise = model.signal * model.alpha
+    spread = fit_spread(operator, levels, folds, predictions, Y, noise, rows.X, model.seed)
+    if before is not None:  # the targets are rounded where a trend was taken off and added
         spread = replace(spread, far=before.far, lowest=before.lowest, highest=before.highest)
     return spread
 

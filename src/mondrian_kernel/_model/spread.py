@@ -261,7 +261,6 @@ def fit_spread(
     noise: FloatArray,
     points: RowArray | None,
     seed: int,
-    by_prediction: bool = True,
 ) -> Spread:
     """Learn the spread from errors of rows held out.
 
@@ -283,8 +282,6 @@ def fit_spread(
         The rows as the trees see them. Without them, h_d are left out.
     seed : int
         Seed of the parts of the rows from which the scale is learnt in turn.
-    by_prediction : bool
-        Whether the scale may depend on the prediction.
     """
     out = folds.held_out
     if out.size == 0:
@@ -292,8 +289,6 @@ def fit_spread(
     own, weight = operator.take(out), operator.sample_weight
     fitted = float(np.mean(folds.of_row != 0))
     errors = errors_with_all_rows(Y[out] - predictions, own.sample_weight, noise, fitted)
-    if not by_prediction:
-        predictions = np.zeros_like(errors)
     seen = np.empty((out.size, 0)) if points is None else points[out].astype(np.float64)
     scale = fit_error_scale(own, levels, errors, predictions, seen, seed)
     centre = np.average(Y, axis=0, weights=weight)

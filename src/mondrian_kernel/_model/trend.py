@@ -22,7 +22,7 @@ from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._trees.checks import check_numbers
-from mondrian_kernel._typing import FloatArray
+from mondrian_kernel._typing import FloatArray, RowArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Trend:
     high: FloatArray
     linear: float = 0.0
 
-    def __call__(self, rows: FloatArray) -> FloatArray:
+    def __call__(self, rows: RowArray) -> FloatArray:
         """Return the trend of rows (n, D), of shape (n, K)."""
         parts = [self.at(block) @ self.coef for block in _blocks(rows)]
         return np.clip(np.concatenate(parts) + self.intercept, self.low, self.high)
@@ -85,7 +85,7 @@ class Trend:
         """Return the trend with other rows as its landmarks."""
         return replace(self, landmarks=self.seen(rows))
 
-    def seen(self, rows: FloatArray) -> FloatArray:
+    def seen(self, rows: RowArray) -> FloatArray:
         """Return rows as the kernel sees them: cut off at the ends, centred, times the factors."""
         seen: FloatArray = (np.clip(rows, *self.ends) - self.ends.mean(axis=0)) * self.factor
         return seen
@@ -113,7 +113,7 @@ class Trend:
             K += real(share) * E
         return K
 
-    def at(self, rows: FloatArray) -> FloatArray:
+    def at(self, rows: RowArray) -> FloatArray:
         """Return what the coefficients multiply: kernels of rows, and the rows if there is β.
 
         Rows are those that the trees see. The kernels have the digits of single precision.
@@ -171,6 +171,6 @@ def _distances(
     return distance
 
 
-def _blocks(rows: FloatArray) -> Iterator[FloatArray]:
+def _blocks(rows: RowArray) -> Iterator[RowArray]:
     for begin in range(0, max(rows.shape[0], 1), settings.TREND_BLOCK):
         yield rows[begin : begin + settings.TREND_BLOCK]
