@@ -240,12 +240,15 @@ FOLD_ROWS = 1500  # rows held out in all, where three parts suffice for it
 FOLD_MOST_ROWS = 20_000  # rows of a part; the error then has a standard error of 0.5 %
 
 # Trend: kernel ridge regression on landmarks.
-TREND_LANDMARKS = (512, 1024)
-# The greater number is for up to so many rows, and for smooth kernels whose squared error with
-# TREND_FINAL_LANDMARKS is below this share of that with TREND_SAMPLE_LANDMARKS. With the smaller
-# one everywhere, 12 sets above the share have 1.001 of their errors and fits take 0.85 of the time,
-# 8 sets below it have 1.03 (kin40k 1.10, kin8nm 1.02), and 8 with narrow kernels, 0.999.
-TREND_GAIN = 0.98
+TREND_LANDMARKS = (512, 1024, 2048)
+# The greater numbers are for smooth kernels whose squared error with TREND_FINAL_LANDMARKS is lower
+# by these shares than with TREND_SAMPLE_LANDMARKS; up to 1024 rows, all are landmarks. With 512
+# everywhere, 12 sets below the first share have 1.001 of their errors and fits take 0.85 of the
+# time, 8 sets above it have 1.03, and 8 with narrow kernels, 0.999. With 1024 instead of 2048, sets
+# above the second share have more errors: kin40k 1.15, letter 1.10, kin8nm 1.02, pol and airfoil
+# 1.04; of two sets below it (protein, elevators) one gains, by 0.2 %. Fits take 0.5 to 0.8 of the
+# time. With 4096, kin40k has 0.86 and kin8nm 0.98 of them, and fits take 2.5 to 4 times as long.
+TREND_GAINS = (0.02, 0.1)
 # Rows that the trend is fitted to, drawn at random where there are more. nycflights_delay with
 # 200 000 rows: squared error of the trend 0.579, fitted to 50 000 of them 0.604.
 TREND_ROWS = 200_000
@@ -334,7 +337,8 @@ RANGE_ROWS = 200  # fewer rows show no end: two equal ones would be more than th
 
 # Classes by logistic loss.
 CLASS_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4)  # penalties of the trend
-CLASS_TREND_ROWS = 50_000  # the same for log-odds, whose features are kept: 200 MB
+# Features of rows that a trend of log-odds is fitted to, of single precision: 200 MB.
+CLASS_TREND_NUMBERS = 50_000 * 1024
 CLASS_TREND_STEPS, CLASS_TREND_TOL = 30, 1e-5  # steps of L-BFGS, and relative gain of the last
 CLASS_CURVATURE = 0.02  # least curvature p(1 - p) in a step of Newton's method
 CLASS_INTERCEPT = 1e-3  # penalty of the intercept over that of the others: next to none

@@ -146,7 +146,7 @@ def test_trend_stays_within_its_range_on_the_fitted_rows():
 def test_landmarks_pay_where_the_function_is_smooth_and_detailed(monkeypatch):
     """Noise has few landmarks, waves many; up to as many rows all are landmarks."""
     for name, number in {
-        "TREND_LANDMARKS": (40, 80),
+        "TREND_LANDMARKS": (40, 80, 160),
         "TREND_SAMPLE_LANDMARKS": 20,
         "TREND_FINAL_LANDMARKS": 40,
     }.items():
@@ -162,8 +162,10 @@ def test_landmarks_pay_where_the_function_is_smooth_and_detailed(monkeypatch):
         return {len(trend.landmarks) for trend in trends}
 
     assert n_landmarks(noise, 2000) == {40}
-    assert n_landmarks(waves, 2000) == {80}
+    assert n_landmarks(waves, 2000) == {160}
     assert n_landmarks(noise, 80) == {80}
+    monkeypatch.setattr(settings, "TREND_GAINS", (0.0, 1.0))
+    assert n_landmarks(waves, 2000) == {80}
 
 
 def test_fits_tell_how_far_they_are(monkeypatch):

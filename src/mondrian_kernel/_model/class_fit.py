@@ -205,11 +205,11 @@ def fit_class_trend(
 ) -> tuple[list[Trend], FloatArray]:
     """Choose the kernel of a trend of log-odds and fit it; see ``fit_trend``.
 
-    The kernel is chosen by squared error. From 50 000 rows on the trend is that of a sample.
+    The kernel is chosen by squared error. Of many rows the trend is that of a sample.
     """
     order = np.random.default_rng([seed, 4]).permutation(rows.shape[0])
     blank, ridge = choose_kernel(rows, centred, weight, order, metric, factors, seed)
-    some = np.sort(order[: settings.CLASS_TREND_ROWS])
+    some = np.sort(order[: settings.CLASS_TREND_NUMBERS // blank.landmarks.shape[0]])
     fit = _Logistic(blank, rows[some], Y[some], weight[some])
     of_row, each = folds.of_row[some], range(folds.n_folds)
     # The penalty of ridge regression, in the units of the curvature of the loss.

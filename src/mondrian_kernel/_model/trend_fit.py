@@ -111,8 +111,8 @@ def choose_kernel(
     Kernels are compared on the first rows in a random ``order``: all at the first of the factors,
     the best of them at the others, and the best of these once more with more landmarks. Laplace
     kernels are searched downhill from the middle one. The winner is tried with a linear part, which
-    takes no further factors. It gets yet more landmarks if it is smooth and gained from more, or if
-    they are all rows.
+    takes no further factors. It gets yet more landmarks if it is smooth and gained from more. Up to
+    1024 rows, all are landmarks.
     """
     sample = order[: settings.TREND_SAMPLE_ROWS]
     rows, Y, weight = all_rows[sample], Y[sample], weight[sample]
@@ -128,9 +128,8 @@ def choose_kernel(
         widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
         widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
         kernels.append([Trend(ends, factor, seen, coef, zero, *w, -free, free) for w in widths])
-    few, many = (all_rows[np.sort(order[:m])] for m in settings.TREND_LANDMARKS)
     if folds.n_folds == 0:
-        return kernels[0][-1].around(many), 0
+        return kernels[0][-1].around(all_rows), 0
 
     def fit(kernel: Trend) -> _Ridge:
         return _Ridge(kernel, rows, Y, weight, folds)
@@ -158,8 +157,11 @@ def choose_kernel(
         ridge = fit(replace(kernel, linear=linear))
         finals.append((*ridge.lowest(alpha, alone=True), before, ridge))
     least, alpha, before, ridge = min(finals, key=lambda final: final[0])
-    gains = ridge.kernel.lifetimes.size == 0 and least < settings.TREND_GAIN * before
-    kernel = ridge.kernel.around(many if gains or order.size == len(many) else few)
+    gain = 1.0 - least / before if ridge.kernel.lifetimes.size == 0 and before > 0.0 else 0.0
+    few, many, most = settings.TREND_LANDMARKS
+    several, clear = settings.TREND_GAINS
+    size = most if gain > clear else many if gain > several or order.size <= many else few
+    kernel = ridge.kernel.around(all_rows[np.sort(order[:size])])
     if kernel.linear > 0.0:
         with_linear, penalty = ridge.lowest(alpha)
         if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * least:
