@@ -10,8 +10,8 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.levels_fit import (
-    choose_level_weights,
     fit_folds,
+    held_out_errors,
     lowest_weights,
     solve_levels,
 )
@@ -124,7 +124,7 @@ def test_noise_is_recovered():
         )
         folds = Folds(np.arange(120) % 5, 5)
         by_fold = np.repeat(y[:, None, None], 5, axis=1)
-        v = choose_level_weights(made, by_fold, folds, 3)
+        v = lowest_weights(held_out_errors(made, by_fold, folds), 3, 5)
         both = np.stack([v, np.exp([-2.0, -0.5, 1.0])], axis=1)
         rest = fit_folds(made, by_fold, folds, both)[:, 0] - y[folds.held_out, None]
         errors.append(np.mean(rest**2, axis=0))

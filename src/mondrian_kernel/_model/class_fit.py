@@ -8,7 +8,7 @@ The trees add f, one step of Newton's method from g towards the minimum of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -24,7 +24,14 @@ from mondrian_kernel._linear.losses import encode, probabilities, slope, value
 from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
-from mondrian_kernel._model.kernel_fit import KernelFit, cell_weights, choose_metric, grow_levels
+from mondrian_kernel._model.kernel_fit import (
+    KernelFit,
+    cell_weights,
+    choose_metric,
+    grow_levels,
+    seen_by_trees,
+    trend_metrics,
+)
 from mondrian_kernel._model.levels_fit import LevelFits, lowest_weights, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.trend import Trend
@@ -55,12 +62,18 @@ def fit_classes(
     folds = draw_folds(labels.size, seed)
     centred = Y - np.average(Y, axis=0, weights=s)
     metric = metric.centred(rows)
-    metric, factors = choose_metric(rows, centred, s, folds, metric, seed, n_jobs)
-    stages.done("relevances compared")
-    T = metric.columns(rows)
+    alike, factors = trend_metrics(metric, folds)
+    T = alike.columns(rows)
     check_ranges(T)
-    trends, offset = fit_class_trend(T, Y, centred, s, folds, metric, factors, seed, stages)
+    trends, offset = fit_class_trend(T, Y, centred, s, folds, alike, factors, seed, stages)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
+
+    def losses(operator: LevelOperator, some: NDArray[np.intp]) -> Callable[..., FloatArray]:
+        return held_out_losses(operator, Y[some], offset[some], folds.take(some))
+
+    metric = choose_metric(rows, s, folds, metric, losses, seed, n_jobs)
+    T, trends = metric.columns(rows), seen_by_trees(trends, alike, metric)
+    stages.done("relevances compared")
     tell = stages.teller("growing trees")
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs, tell)
     stages.done(f"{trees.n_trees} trees grown")
@@ -162,10 +175,7 @@ def _choose_weights(
     n_levels: int,
     seed: int,
 ) -> FloatArray:
-    """Return the weights of the levels by the loss of rows held out, with some trees and rows.
-
-    Of many classes the most frequent ones are looked at, each against the rest.
-    """
+    """Return the weights of the levels by the loss of rows held out, with some trees and rows."""
     operator = operator.with_trees(settings.LEVEL_TREES)
     if Y.shape[0] > settings.LEVEL_ROWS[0]:
         some = np.sort(
@@ -173,6 +183,17 @@ def _choose_weights(
         )
         operator, Y, offset = operator.take(some), Y[some], offset[some]
         folds = folds.take(some)
+    losses = held_out_losses(operator, Y, offset, folds)
+    return lowest_weights(losses, n_levels, folds.n_folds)
+
+
+def held_out_losses(
+    operator: LevelOperator, Y: FloatArray, offset: FloatArray, folds: Folds
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from weights (L, J) of the levels to the losses (J,) of rows held out.
+
+    Of many classes the most frequent ones are looked at, each against the rest.
+    """
     if Y.shape[1] > 1:
         most = np.sort(np.argsort(-Y.sum(axis=0), kind="stable")[: settings.CLASS_OUTPUTS])
         p = probabilities(offset.reshape(-1, Y.shape[1])).reshape(offset.shape)[:, :, most]
@@ -189,7 +210,7 @@ def _choose_weights(
             total += s @ np.logaddexp(0.0, -y[folds.held_out] * F)
         return total
 
-    return lowest_weights(losses, n_levels, folds.n_folds)
+    return losses
 
 
 def fit_class_trend(

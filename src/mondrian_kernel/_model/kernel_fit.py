@@ -14,13 +14,14 @@ from mondrian_kernel._model.columns import Metric
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
 from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.levels_fit import (
-    choose_level_weights,
-    fit_folds,
+    held_out_errors,
     losses_until_lowest,
+    lowest_weights,
     solve_levels,
 )
 from mondrian_kernel._model.spread import fit_spread
-from mondrian_kernel._model.trend_fit import fit_trend
+from mondrian_kernel._model.trend import Trend
+from mondrian_kernel._model.trend_fit import downhill, fit_trend
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth
@@ -104,17 +105,24 @@ def fit_kernel(
     standard = (Y - mean) / std
     folds = draw_folds(rows.shape[0], seed)
     metric = metric.centred(rows)
-    metric, factors = choose_metric(rows, standard, s, folds, metric, seed, n_jobs)
-    stages.done("relevances compared")
-    T = metric.columns(rows)
+    alike, factors = trend_metrics(metric, folds)
+    T = alike.columns(rows)
     check_ranges(T)
-    trends, at_rows = fit_trend(T, standard, s, folds, metric, factors, seed, stages)
+    trends, at_rows = fit_trend(T, standard, s, folds, alike, factors, seed, stages)
     stages.done(f"trend on {trends[0].landmarks.shape[0]} landmarks")
     rest = standard[:, None] - at_rows  # of the fit to all rows, and with each part held out
+    by_fold = _combined(rest[:, 1:], seed)
+
+    def losses(operator: LevelOperator, some: NDArray[np.intp]) -> Callable[..., FloatArray]:
+        return held_out_errors(operator, by_fold[some], folds.take(some))
+
+    metric = choose_metric(rows, s, folds, metric, losses, seed, n_jobs)
+    T, trends = metric.columns(rows), seen_by_trees(trends, alike, metric)
+    stages.done("relevances compared")
     tell = stages.teller("growing trees")
     trees, levels, leaf, operator = grow_levels(T, s, seed, n_estimators, max_cells, n_jobs, tell)
     stages.done(f"{trees.n_trees} trees grown")
-    v = _choose_weights(operator, _combined(rest[:, 1:], seed), folds, levels.n_levels, seed)
+    v = _choose_weights(operator, by_fold, folds, levels.n_levels, seed)
     levels = replace(levels, weights=v / v.sum())
     K, n_fits = Y.shape[1], folds.n_folds + 1
     fitted = np.hstack([np.ones((T.shape[0], 1)), folds.fitted()])
@@ -169,55 +177,83 @@ def grow_levels(
     return trees, levels, leaf, operator
 
 
+def trend_metrics(metric: Metric, folds: Folds) -> tuple[Metric, list[FloatArray]]:
+    """Return the metric with columns more alike, and factors of its columns to choose from.
+
+    The factors lead to each of the metrics that a trend may have, itself first.
+    """
+    if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
+        return metric, [np.ones(metric.columns.scale.size)]
+    metrics = [metric.raised(power) for power in settings.TREND_POWERS]
+    return metrics[0], [own.columns.relevance / metrics[0].columns.relevance for own in metrics]
+
+
+def seen_by_trees(trends: list[Trend], alike: Metric, metric: Metric) -> list[Trend]:
+    """Return trends of rows in one metric as trends of rows in another one."""
+    unit = metric.columns.relevance / alike.columns.relevance
+    return [replace(trend, ends=trend.ends * unit, factor=trend.factor / unit) for trend in trends]
+
+
 def choose_metric(
     rows: FloatArray,
-    Y: FloatArray,
     weight: FloatArray,
     folds: Folds,
     metric: Metric,
+    losses: Callable[[LevelOperator, NDArray[np.intp]], Callable[[FloatArray], FloatArray]],
     seed: int,
     n_jobs: int | None,
-) -> tuple[Metric, list[FloatArray]]:
-    """Return the metric, or one with columns more or less alike, by the least error.
+) -> Metric:
+    """Return the metric for the trees: relevances raised to the power with the least loss.
 
-    Relevances are learnt from small samples. Where rows are many, columns matter that a small
-    sample cannot tell from noise. So a few trees are fitted to many rows with each of the metrics.
-    The trend chooses for itself: also returned are the factors of the columns that lead from the
-    metric to each of the metrics, the best one first.
+    What a trend leaves of y may depend on fewer columns than y does, or on more. And relevances are
+    learnt from small samples, which cannot tell from noise what matters in many rows. So a few
+    trees are fitted with each power, from one to the next as long as the loss falls.
+
+    Parameters
+    ----------
+    rows, weight : ndarrays of shape (N, D) and (N,)
+        Rows as they came, and their weights.
+    folds : Folds
+        Parts of the rows that are held out.
+    metric : Metric
+        The metric that was learnt.
+    losses : callable
+        Takes the cells of some rows, and the numbers of these rows. Returns a function from weights
+        of the levels (L, J) to the losses (J,) of rows held out.
+    seed : int
+        Seed of the rows and trees.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    metric : Metric
+        The metric for the trees.
     """
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
-        return metric, [np.ones(rows.shape[1])]
-    many = rows.shape[0] > settings.COLUMN_MANY_ROWS
-    powers = (
-        (*settings.METRIC_POWERS, settings.METRIC_POWER_MANY) if many else settings.METRIC_POWERS
-    )
-    if rows.shape[0] > settings.METRIC_ROWS:
-        some = np.sort(
-            np.random.default_rng([seed, 8]).permutation(rows.shape[0])[: settings.METRIC_ROWS]
-        )
-        rows, Y, weight = rows[some], Y[some], weight[some]
-        folds = folds.take(some)
-    by_fold = np.repeat(_combined(Y[:, None], seed), folds.n_folds, axis=1)
-    wanted, s = folds.take_held_out(by_fold)[..., None], weight[folds.held_out]
+        return metric
+    order = np.random.default_rng([seed, 8]).permutation(rows.shape[0])
+    some = np.sort(order[: settings.METRIC_ROWS])
+    rows, weight, powers = rows[some], weight[some], settings.METRIC_POWERS
 
-    def errors(candidate: Metric, noises: Sequence[float]) -> FloatArray:
-        T = candidate.columns(rows)
+    def along(power: float, noises: Sequence[float]) -> FloatArray:
+        T = metric.raised(power).columns(rows)
         operator = grow_levels(T, weight, seed, settings.METRIC_TREES, None, n_jobs)[-1]
+        loss = losses(operator, some)
+        equal = np.ones((settings.LEVEL_COUNT, 1))
+        return losses_until_lowest(lambda noise: loss(np.exp(noise) * equal), noises)[:, 0]
 
-        def error(noise: float) -> FloatArray:
-            v = np.full((settings.LEVEL_COUNT, 1), np.exp(noise))
-            rest = fit_folds(operator, by_fold, folds, v) - wanted
-            return np.asarray(np.einsum("n,nkj->j", s, rest**2))
+    start = len(powers) // 2
+    first = along(powers[start], settings.LEVEL_NOISE)
+    noise = settings.LEVEL_NOISE[int(np.argmin(first))]  # all others are compared at this one
+    found = {start: float(first.min())}
 
-        return losses_until_lowest(error, noises)[:, 0]
+    def loss_of(k: int) -> float:
+        if k not in found:
+            found[k] = float(along(powers[k], [noise])[0])
+        return found[k]
 
-    metrics = [metric.raised(power) for power in powers]
-    first = errors(metrics[0], settings.METRIC_NOISE)
-    noise = settings.METRIC_NOISE[int(np.argmin(first))]  # all others are compared at this one
-    found = [first.min(), *(errors(each, [noise])[0] for each in metrics[1:])]
-    order = np.argsort(found, kind="stable")
-    best = metrics[order[0]]
-    return best, [metrics[k].columns.relevance / best.columns.relevance for k in order]
+    return metric.raised(powers[downhill(loss_of, start, len(powers))])
 
 
 def _choose_weights(
@@ -231,7 +267,8 @@ def _choose_weights(
         some = np.sort(np.random.default_rng([seed, 7]).permutation(n_rows)[:most])
         operator, by_fold = operator.take(some), by_fold[some]
         folds = folds.take(some)
-    return choose_level_weights(operator, by_fold, folds, n_levels)
+    losses = held_out_errors(operator, by_fold, folds)
+    return lowest_weights(losses, n_levels, folds.n_folds)
 
 
 def with_spread(fit: KernelFit, Y: FloatArray) -> FittedModel:

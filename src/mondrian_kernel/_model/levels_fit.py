@@ -112,17 +112,17 @@ def fit_folds(
     return folds.take_held_out(found.reshape(n_rows, n_folds, n_outputs, n_fits))
 
 
-def choose_level_weights(
-    operator: LevelOperator, by_fold: FloatArray, folds: Folds, n_levels: int
-) -> FloatArray:
-    """Return the weights v (L,) of the levels with the least error on rows held out."""
+def held_out_errors(
+    operator: LevelOperator, by_fold: FloatArray, folds: Folds
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a function from weights (L, J) of the levels to squared errors of rows held out."""
     wanted, s = folds.take_held_out(by_fold)[..., None], operator.sample_weight[folds.held_out]
 
     def errors(weights: FloatArray) -> FloatArray:
         rest = fit_folds(operator, by_fold, folds, weights) - wanted
         return np.asarray(np.einsum("n,nkj->j", s, rest**2))
 
-    return lowest_weights(errors, n_levels, folds.n_folds)
+    return errors
 
 
 def lowest_weights(
