@@ -18,11 +18,14 @@ from typing import Any
 from mondrian_kernel import __version__
 from mondrian_kernel import _settings as settings
 from mondrian_kernel.app.console import STANDARD_OUTPUT, Console
+from mondrian_kernel.app.imports import leave_out_imports
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return 0 for success and 1 for failure. Wrong arguments exit with 2."""
     args = make_parser().parse_args(argv)
+    if argv is None:
+        leave_out_imports()
     console = Console(as_json=args.json, quiet=args.quiet)
     try:
         with warnings.catch_warnings():
