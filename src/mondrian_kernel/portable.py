@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_MAGIC, _FORMAT = b"\x89MONDR\r\n", 7
+_MAGIC, _FORMAT = b"\x89MONDR\r\n", 8
 _PREFIX = struct.Struct("<8sIIQ32s")
 _ROWS, _LARGEST = 256, 1e100  # rows that walk down trees at once; largest number in a row
 _LEFT_OUT = {"rows", "_notes", "_stream", "_fixed", "_shared", "path_", "random_state", "spread"}

@@ -313,9 +313,7 @@ class ScaledStream:
         R, n_levels, rungs = self.learners.n_rungs, self.level_weights.size, self.online.rungs.size
         if R > settings.MAX_RUNGS or R * n_levels > rungs or (self.changes_widths and rungs != R):
             raise ValueError(f"There are {R} widths and {n_levels} levels, but {rungs} rungs.")
-        n_cells = self.online.n_cells[:R]
-        if n_levels > 1:
-            n_cells = n_levels * self.online.n_cells[:n_levels].max(keepdims=True)
+        n_cells = self.online.n_cells
         self._check_committee(self.learners, n_cells)
         linear = self.learners.linear
         if linear is not None and linear.factor.size != self.scale.size:
@@ -339,7 +337,7 @@ class ScaledStream:
         """Raise ValueError unless learners are on these trees and know so many cells."""
         if not isinstance(learners, Committee):
             raise ValueError("The learners are of another kind.")
-        n = np.repeat(n_cells, learners.n_rates)
+        n = learners.size_for(n_cells)
         if not np.array_equal(learners.n_table, n):
             raise ValueError(f"The learners know {learners.n_table} cells instead of {n}.")
         if not np.array_equal(

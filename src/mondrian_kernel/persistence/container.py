@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from mondrian_kernel import _settings as settings
 
 PathLike = str | os.PathLike[str]
-FORMAT = 7
+FORMAT = 8
 _MAGIC = b"\x89MONDR\r\n"
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST_SIZE = 32
