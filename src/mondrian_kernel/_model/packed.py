@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel._model.fitted import FittedModel, TrainingRows
-from mondrian_kernel._trees.levels import Levels
+from mondrian_kernel._trees.levels import Levels, check_level_lifetimes
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
@@ -66,7 +66,7 @@ class PackedModel:
         return int(self.dim.size * each)
 
     def unpacked(self) -> FittedModel:
-        """Return the model; the arrays must have passed :meth:`check`."""
+        """Return the model, whose trees and levels are right if the arrays pass :meth:`check`."""
         from mondrian_kernel._kernels.grow import join_boxes, link_nodes
 
         n, root = self.dim.size, (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
@@ -79,6 +79,8 @@ class PackedModel:
         is_cut = self.dim >= 0
         loc, time = np.full(n, np.inf), np.full(n, np.inf)
         loc[is_cut], time[is_cut] = self.loc, self.time
+        if (time < np.where(parent < 0, 0.0, time[parent])).any():
+            raise ValueError("A cut comes before the one above it.")
         nodes = root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         trees = Trees(self.lifetime, *nodes)
         levels = Levels.of(trees, self.level_lifetimes, self.level_weights)
@@ -86,7 +88,10 @@ class PackedModel:
         return FittedModel(trees=trees, levels=levels, rows=rows, **self.others)
 
     def check(self) -> None:
-        """Raise ValueError unless the arrays are those of trees with rows in every leaf."""
+        """Raise ValueError unless the arrays are those of trees with rows in every leaf.
+
+        What follows from them needs no further check; :meth:`unpacked` checks the order of times.
+        """
         (n_rows, n_trees), n, is_cut = self.leaf.shape, self.dim.size, self.dim >= 0
         if self.X.ndim != 2 or self.X.shape[0] != n_rows or not n_rows or not n_trees:
             raise ValueError(f"{n_rows} rows have leaves, but X has the shape {self.X.shape}.")
@@ -96,6 +101,14 @@ class PackedModel:
             raise ValueError("The numbers of nodes are not those of the trees.")
         if self.loc.shape != (is_cut.sum(),) or self.time.shape != self.loc.shape:
             raise ValueError("There are other cuts than nodes that are cut.")
+        if not self.X.shape[1] or not (self.dim < self.X.shape[1]).all():
+            raise ValueError("A cut along no column.")
+        in_time = 0 <= self.time.min(initial=0.0) and self.time.max(initial=0.0) <= self.lifetime
+        if not (in_time and self.lifetime < np.inf and np.isfinite(self.loc).all()):
+            raise ValueError("A cut out of time, or at no place.")
+        if self.level_lifetimes.ndim != 1 or self.level_weights.shape != self.level_lifetimes.shape:
+            raise ValueError("There are other weights than levels.")
+        check_level_lifetimes(self.level_lifetimes, self.level_weights, self.lifetime)
         if set(self.others) != {field.name for field in fields(FittedModel)} - {*_FOLLOWS}:
             raise ValueError("The other attributes are not those of a model.")
         open_after = np.cumsum(np.where(is_cut, 1, -1))  # falls by one from tree to tree

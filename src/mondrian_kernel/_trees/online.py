@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,7 @@ class OnlineTrees:
         column: IntArray | None = None,
         stop: FloatArray | None = None,
         room: int = 0,
+        per_tree: NDArray[np.int64] | None = None,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
@@ -84,7 +85,8 @@ class OnlineTrees:
         n_nodes) are their numbers, by default those of ``trees.cells``. ``stop`` (n_nodes,) is the
         time to which the clock of each leaf has run, by default the lifetime. With rungs, column,
         stop and seed of other online trees and their :meth:`freeze`, the result goes on as they
-        would. There is room for ``room`` nodes at once.
+        would. There is room for ``room`` nodes at once. ``per_tree`` (R, M) are the numbers of
+        cells of each tree, which are counted unless they are given.
         """
         rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
         if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):
@@ -93,14 +95,14 @@ class OnlineTrees:
             column = np.stack([trees.cells(rung).column for rung in rungs])
         n_nodes = trees.time.size
         n_rows = trees.count[trees.root[0]] if n_nodes else 0
-        per_tree = [
-            np.bincount(trees.tree[is_top], minlength=trees.n_trees)
-            for is_top in trees.top_nodes(column)
-        ]
+        if per_tree is None:
+            tops = trees.top_nodes(column)
+            count = partial(np.bincount, minlength=trees.n_trees)
+            per_tree = np.stack([count(trees.tree[is_top]) for is_top in tops])
         table = OnlineTable(
             *trees.nodes,
             column,
-            np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
+            np.hstack([per_tree, per_tree.sum(axis=1, keepdims=True)]),
             np.full(n_nodes, trees.lifetime) if stop is None else stop,
             np.zeros(n_nodes, np.bool_),
             np.array([n_nodes, n_rows], dtype=np.int64),
