@@ -93,7 +93,7 @@ def _put_at(ring, at, rows):
 def has_room(n_cells, arrays):
     """Whether the tables of all learners have a row for each of so many cells at their rungs."""
     t = LearnerTable(*arrays)
-    for p in range(t.n_table.size):  # noqa: SIM110  # numba has no all()
+    for p in range(t.n_table.size):  # numba has no all()
         if _n_table(t, n_cells, p) > t.begin[p + 1] - t.begin[p]:
             return False
     return True

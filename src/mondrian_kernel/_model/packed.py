@@ -97,13 +97,14 @@ class PackedModel:
             raise ValueError(f"{n_rows} rows have leaves, but X has the shape {self.X.shape}.")
         if self.X.dtype not in (np.float32, np.float64) or not np.isfinite(self.X).all():
             raise ValueError("X is not of finite numbers, or of another type.")
-        if self.n_nodes.shape != (n_trees,) or self.n_nodes.sum() != n or (self.n_nodes < 1).any():
+        in_range = ((self.n_nodes >= 1) & (self.n_nodes <= n)).all()  # so that the sum is right
+        if self.n_nodes.shape != (n_trees,) or not in_range or self.n_nodes.sum() != n:
             raise ValueError("The numbers of nodes are not those of the trees.")
         if self.loc.shape != (is_cut.sum(),) or self.time.shape != self.loc.shape:
             raise ValueError("There are other cuts than nodes that are cut.")
         if not self.X.shape[1] or not (self.dim < self.X.shape[1]).all():
             raise ValueError("A cut along no column.")
-        in_time = 0 <= self.time.min(initial=0.0) and self.time.max(initial=0.0) <= self.lifetime
+        in_time = self.time.min(initial=0.0) >= 0 and self.time.max(initial=0.0) <= self.lifetime
         if not (in_time and self.lifetime < np.inf and np.isfinite(self.loc).all()):
             raise ValueError("A cut out of time, or at no place.")
         if self.level_lifetimes.ndim != 1 or self.level_weights.shape != self.level_lifetimes.shape:

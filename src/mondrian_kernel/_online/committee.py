@@ -173,7 +173,8 @@ class Committee:
         ``n_cells`` are the numbers of cells at the rungs of the trees.
         """
         L = self.value.size
-        return n_cells[self.rung[:, None] * L + np.arange(L)].ravel()
+        sizes: Counts = n_cells[self.rung[:, None] * L + np.arange(L)].ravel()
+        return sizes
 
     def rollback(self, leaf: IntArray, column: IntArray) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens.

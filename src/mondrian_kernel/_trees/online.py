@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable
 from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 # Entries of ``tally`` and of ``progress``, and what ``extend`` returns, as in the kernels.
 _NODES, _ROWS = range(2)
@@ -27,6 +27,19 @@ def _kernels() -> Any:
     from mondrian_kernel._kernels import extend
 
     return extend.extend, extend.undo
+
+
+class KeptRows(NamedTuple):
+    """All rows of trees that a fit has grown and further rows have extended since.
+
+    ``n_nodes`` (M,) are the numbers of nodes of the fit's trees, whose nodes come first: a node
+    before all on its left, and these before those on its right. ``X`` are the rows as the trees see
+    them, and ``leaf`` their leaves, of the fit and then of each batch.
+    """
+
+    n_nodes: NDArray[np.int64]
+    X: list[RowArray]
+    leaf: list[IntArray]
 
 
 class OnlineTrees:
@@ -63,6 +76,7 @@ class OnlineTrees:
         self._table = table
         self._batch = Batch.start(0, table)
         self._frozen: Trees | None = None
+        self.rows: KeptRows | None = None
         n = int(table.tally[_NODES])
         self._unfinished = bool((table.stop[:n][table.left[:n] < 0] < lifetime).any())
         self._seed, self.seed, self.lifetime, self.rungs = np.uint64(seed), seed, lifetime, rungs
@@ -75,6 +89,7 @@ class OnlineTrees:
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
         stop: FloatArray | None = None,
+        rows: KeptRows | None = None,
         room: int = 0,
         per_tree: NDArray[np.int64] | None = None,
     ) -> OnlineTrees:
@@ -83,10 +98,11 @@ class OnlineTrees:
         The seed may be that which the trees were grown with: the streams differ. Cells are numbered
         at ``rungs``, which increase up to ``trees.lifetime``, by default that alone; ``column`` (R,
         n_nodes) are their numbers, by default those of ``trees.cells``. ``stop`` (n_nodes,) is the
-        time to which the clock of each leaf has run, by default the lifetime. With rungs, column,
-        stop and seed of other online trees and their :meth:`freeze`, the result goes on as they
-        would. There is room for ``room`` nodes at once. ``per_tree`` (R, M) are the numbers of
-        cells of each tree, which are counted unless they are given.
+        time to which the clock of each leaf has run, by default the lifetime; ``rows`` are all rows
+        of the trees, if these are to be kept. With rungs, column, stop, rows and seed of other
+        online trees and their :meth:`freeze`, the result goes on as they would. There is room for
+        ``room`` nodes at once. ``per_tree`` (R, M) are the numbers of cells of each tree, which are
+        counted unless they are given.
         """
         rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
         if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):
@@ -107,8 +123,9 @@ class OnlineTrees:
             np.zeros(n_nodes, np.bool_),
             np.array([n_nodes, n_rows], dtype=np.int64),
         )
-        table = table.with_room(max(room, 2 * n_nodes))
-        return cls(table, trees.lifetime, rungs, seed)
+        new = cls(table.with_room(max(room, 2 * n_nodes)), trees.lifetime, rungs, seed)
+        new.rows = rows and KeptRows(rows.n_nodes, list(rows.X), list(rows.leaf))
+        return new
 
     @classmethod
     def empty(
@@ -219,14 +236,26 @@ class OnlineTrees:
         bound: float = _LARGE / self._table.lower.shape[1]
         return bound
 
+    def keep_rows(self, X: FloatArray) -> None:
+        """Remember the rows (n, D) of the last batch, until there are more than the fit had."""
+        rows = self.rows
+        kept: RowArray = X.astype(self._table.lower.dtype)
+        if rows is None or self.n_rows > 2 * len(rows.X[0]) or (kept != X).any():
+            self.rows = None
+            return
+        rows.X.append(kept)
+        rows.leaf.append(self.leaf.copy())
+
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
 
         If nothing was added since, nothing happens; so a caller may note :attr:`n_rows`, extend,
         learn, and roll back if any of that fails.
         """
-        batch = self._batch
+        batch, rows = self._batch, self.rows
         self._frozen = None
+        while rows is not None and sum(map(len, rows.X)) > n_rows:
+            del rows.X[-1], rows.leaf[-1]
         if n_rows == batch.tally[_ROWS]:
             _kernels()[1](self._table, batch)
         elif n_rows != self.n_rows:
@@ -332,5 +361,9 @@ class OnlineTrees:
         return Trees(self.lifetime, *NodeTable._make(a.copy() for a in self.freeze().nodes))
 
     def __reduce__(self) -> tuple[Callable[..., OnlineTrees], tuple[Any, ...]]:
-        state = (self.freeze(), self.seed, self.rungs, self.column, self.stop)
-        return OnlineTrees.from_trees, state
+        return OnlineTrees.from_trees, self.state
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What :meth:`from_trees` makes equal trees of: views."""
+        return self.freeze(), self.seed, self.rungs, self.column, self.stop, self.rows

@@ -46,6 +46,7 @@ CLASSES = {
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "PackedModel": "_model.packed",
+    "PackedOnline": "_trees.packed",
     "PackedTrees": "_trees.packed",
     "RidgeRows": "_path.result",
     "SgdWeights": "_path.result",
@@ -59,7 +60,9 @@ CLASSES = {
     "WidthMixture": "_path.posterior",
 }
 # These are checked by the object that holds them, against its trees.
-CHECKED_BY_OWNER = {"Basis", "Columns", "FitNotes", "Levels", "Spread", "TrainingRows", "Trend"}
+CHECKED_BY_OWNER = {
+    *("Basis", "Columns", "FitNotes", "Levels", "OnlineTrees", "Spread", "TrainingRows", "Trend"),
+}
 # Parameters that belong to a machine and not to a model: they are not saved.
 _MACHINE = {"n_jobs", "verbose"}
 _PLAIN = (bool, int, str, type(None))
