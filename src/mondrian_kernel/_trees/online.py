@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable
 from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.trees import Trees
@@ -237,10 +238,11 @@ class OnlineTrees:
         return bound
 
     def keep_rows(self, X: FloatArray) -> None:
-        """Remember the rows (n, D) of the last batch, until there are more than the fit had."""
+        """Remember the rows (n, D) of the last batch, or forget all when these are many."""
         rows = self.rows
-        kept: RowArray = X.astype(self._table.lower.dtype)
-        if rows is None or self.n_rows > 2 * len(rows.X[0]) or (kept != X).any():
+        kept: Any = X.astype(self._table.lower.dtype)
+        most = 0 if rows is None else settings.KEPT_ROWS * len(rows.X[0])
+        if rows is None or self.n_rows > most or (kept != X).any():
             self.rows = None
             return
         rows.X.append(kept)
