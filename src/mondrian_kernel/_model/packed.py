@@ -73,7 +73,7 @@ class PackedModel:
         tree = np.repeat(np.arange(self.n_nodes.size, dtype=np.int32), self.n_nodes)
         parent, left, right, count = (np.empty(n, np.int32) for _ in range(4))
         link_nodes(self.dim, parent, left, right, np.empty(n, np.int32))
-        leaf = (self.leaf + root).astype(np.int32)
+        leaf = self.leaf + root
         lower, upper = (np.empty((n, self.X.shape[1]), self.X.dtype) for _ in range(2))
         join_boxes(self.X, leaf, parent, lower, upper, count)
         is_cut = self.dim >= 0
@@ -122,7 +122,8 @@ class PackedModel:
         if (self.leaf < 0).any() or (self.leaf >= self.n_nodes).any():
             raise ValueError("The leaf of a row is not a node of its tree.")
         held = np.zeros(n, bool)
-        held[(self.leaf + (last + 1 - self.n_nodes)).ravel()] = True
+        for end, n_own, leaf in zip(last + 1, self.n_nodes, self.leaf.T, strict=True):
+            held[end - n_own : end][leaf] = True  # tree by tree, in little memory
         if (held != ~is_cut).any():
             raise ValueError("A leaf without rows, or rows in a node that is cut.")
 
