@@ -107,3 +107,23 @@ def test_mypy_knows_every_name_and_no_other(tmp_path):
     assert len(revealed) == len(names) + 1, done.stdout + done.stderr
     assert not [line for line in revealed[:-1] if '"Any"' in line]
     assert 'Module has no attribute "Mondrain"' in done.stdout
+
+
+def test_the_command_line_imports_neither_pandas_nor_statistics(tmp_path):
+    """Scikit-learn would import both, which takes longer than reading a table."""
+    rows = "\n".join(f"{i},{i % 7}" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"a,b\n{rows}\n")
+    code = f"""
+import os, sys
+os.chdir({str(tmp_path)!r})
+from mondrian_kernel.app.main import main
+for words in (["fit", "t.csv", "--target", "a"], ["update", "model.mondrian", "t.csv"],
+              ["predict", "model.mondrian", "t.csv", "-o", "p.csv"]):
+    sys.argv = ["mondrian-kernel", *words, "--quiet"]
+    assert main() == 0
+"""
+    heavy = ("pandas", "scipy.stats._stats_py")
+    assert loaded_after(code, *heavy) == "[]"
+    later = f"{code}\nimport scipy.stats\nfrom scipy import stats\n"
+    later += "assert scipy.stats.norm.cdf(0) == stats.norm.cdf(0) == 0.5"
+    assert loaded_after(later, *heavy) == "['scipy.stats._stats_py']"

@@ -90,6 +90,24 @@ LATER_FAULTS = {
         "rate = 1.0 / min(counts[0] + i + 1, STREAM_WINDOW + 1)",
         "tests/online/test_stream.py::test_all_learners_are_judged_before_they_learn_a_batch",
     ),
+    "stream: a file forgets which right nodes are new": Fault(
+        "_trees/packed.py",
+        "(left >= n_fit) | (right >= n_fit) | (cut >= n_fit)",
+        "(left >= n_fit) | (cut >= n_fit)",
+        "tests/persistence/test_forgeries.py -k packed_streams",
+    ),
+    "stream: rows that are rolled back are kept": Fault(
+        "_trees/online.py",
+        "while rows is not None and sum(map(len, rows.X)) > n_rows:",
+        "while False:",
+        "tests/persistence/test_forgeries.py -k keeps_its_rows",
+    ),
+    "stream: a level begins where the first one does": Fault(
+        "_kernels/learners.py",
+        "cells[i, l, m] = begin[l] + column[first + l, leaf[i, m]]",
+        "cells[i, l, m] = begin[0] + column[first + l, leaf[i, m]]",
+        "tests/online/test_filter.py -k levels",
+    ),
     "stream: Ctrl-C takes back the batch before": Fault(
         "_online/exact.py",
         "self._before is None or self._before[0] != n_rows",

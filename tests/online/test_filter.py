@@ -16,7 +16,7 @@ from mondrian_kernel._linear.losses import encode, slope
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel._online.committee import Committee
-from mondrian_kernel._online.learners import Filter, Means, as_table, by_level, rows_per_cell
+from mondrian_kernel._online.learners import Filter, Means, rows_per_cell
 from mondrian_kernel._online.stream import Stream
 from mondrian_kernel._settings import FLAT_VARIANCE
 from mondrian_kernel._trees.levels import Levels
@@ -193,11 +193,18 @@ def test_does_not_depend_on_batches(name):
     assert_same(whole, pieces)
 
 
+def cells_of(learners, j=0):
+    """The table of a learner, level after level, without the room for more."""
+    L = learners.value.size
+    parts = zip(learners.begin[j * L :], learners.n_table[j * L : (j + 1) * L], strict=False)
+    return np.concatenate([learners.table[begin : begin + n] for begin, n in parts])
+
+
 def state(learners, j=0):
     """The numbers of a learner, without the room for more."""
-    n, begin = learners.n_table[j], learners.begin[j]
-    table, state = learners.table[begin : begin + n].copy(), learners.state[j].copy()
-    return {"table": table, "state": state, "n_table": n}
+    L = learners.value.size
+    n = learners.n_table[j * L : (j + 1) * L].copy()
+    return {"table": cells_of(learners, j), "state": learners.state[j].copy(), "n_table": n}
 
 
 def assert_same(a, b, j=0, i=0):
@@ -294,7 +301,7 @@ def test_levels_are_the_formula_with_the_features_of_all_levels(name):
     W, b, P, _, _ = literal(cells, Y, WEIGHT, loss, 0.1, np.repeat(VALUE, 2))
     tol = 1e-3 if name == "hinge" else 1e-7
     assert_allclose(learner.cell_weights(N_CELLS), W, atol=tol)
-    assert_allclose(by_level(learner.table[:, -1], N_CELLS), P, atol=tol)
+    assert_allclose(cells_of(learner)[:, -1], P, atol=tol)
     assert_allclose(intercept(learner), b, atol=tol)
 
 
@@ -310,20 +317,24 @@ def test_levels_are_rolled_back(kind, n):
     learner.commit()
     learn_cells(learner, Cells(CELLS[5 : 5 + n], COLUMN, N_CELLS, UNCUT), Y[5 : 5 + n], WEIGHT[:n])
     learner.rollback(CELLS[5 : 5 + n], COLUMN)
-    assert learner.n_table == 18
+    assert_array_equal(learner.n_table, [2, 3, 6])
     assert_same(learner, before)
     assert_fresh(learner)
 
 
-def test_tables_in_order_of_levels():
-    values = RNG.normal(size=(N_CELLS.sum(), 2))
-    table = as_table(values, N_CELLS, np.full(2, -1.0))
-    assert table.shape == (27, 2)
-    assert_array_equal(table[5 * 3 + 2], values[N_CELLS[:2].sum() + 5])
-    assert_array_equal(by_level(table, N_CELLS), values)
-    assert (table == -1.0).all(axis=1).sum() == 27 - N_CELLS.sum()
-    one = by_level(values, N_CELLS[2:])
-    assert np.shares_memory(one, values)
+def test_a_table_has_a_row_for_each_cell_of_each_level():
+    """And no more than an eighth beyond after a fit: most cells are of the last level."""
+    model = fitted(1)
+    n_cells = np.diff(model.levels.offset)
+    learners = Committee.after(Filter(1, "squared", model.alpha), [np.inf, 9.0], model)
+    assert_array_equal(learners.n_table, np.tile(n_cells, 2))
+    assert_array_equal(np.diff(learners.begin), np.tile(n_cells + n_cells // 8, 2))
+    assert_array_equal(cells_of(learners, 1), cells_of(learners, 0))
+    assert_array_equal(cells_of(learners, 0)[:, :1], model.cell_weights)
+    assert_fresh(learners)
+    learners.grow(n_cells + n_cells // 8 + np.array([0, 0, 1]))
+    assert_array_equal(cells_of(learners, 1)[:, :1], model.cell_weights)
+    assert_fresh(learners)
 
 
 # --- after a fit ---------------------------------------------------------------------------------
@@ -355,11 +366,11 @@ def test_filter_continues_a_fit(loss):
     rule = Filter(1, loss, model.alpha)
     learner = Committee.after(rule, [np.inf], model)
     n_cells, value = np.diff(model.levels.offset), model.levels.values
-    assert learner.n_table == 3 * n_cells.max()
+    assert_array_equal(learner.n_table, n_cells)
     assert_array_equal(learner.cell_weights(n_cells), model.cell_weights)
     assert_array_equal(intercept(learner), model.intercept)
     if loss == "squared":
-        P = by_level(learner.table[:, -1], n_cells)
+        P = cells_of(learner)[:, -1]
         assert_allclose(P, 0.1 / (counts * np.repeat(value**2, n_cells) + 0.1))
         # Errors of the variance of the fit, until rows have their own.
         assert_allclose((Stream.after(model, rule, [np.inf]).recent ** 2).mean(), 2.0, rtol=0.01)
@@ -385,7 +396,7 @@ def test_means_continue_a_fit(centre):
     per_tree = np.array([[1, 2], [2, 3], [4, 5]])
     levels = Levels(np.arange(3.0), VALUE**2 * 2, COLUMN, per_tree)
     sums = (Phi.toarray() > 0).T @ (WEIGHT[:, None] * np.hstack([Y, np.ones((30, 2))]))
-    assert_allclose(by_level(whole.table, n_cells), sums)
+    assert_allclose(cells_of(whole), sums)
     W, b = whole.cell_weights(n_cells), intercept(whole)
     assert_allclose(b, WEIGHT @ Y / WEIGHT.sum() if centre else 0.0)
     said = learn_cells(copy.deepcopy(whole), Cells(leaf, COLUMN, n_cells, UNCUT), Y, WEIGHT)
@@ -396,7 +407,7 @@ def test_means_continue_a_fit(centre):
         alpha=0.5,
         cell_weights=half.cell_weights(n_cells),
         intercept=intercept(half),
-        sums=by_level(half.table, n_cells),
+        sums=cells_of(half),
     )
     after = Committee.after(rule, [np.inf], model)
     learn_cells(after, Cells(leaf[15:], COLUMN, n_cells, UNCUT), Y[15:], WEIGHT[15:])

@@ -15,7 +15,7 @@ from forgery import PARTS, Forgery
 from mondrian_kernel import MondrianFeatures, MondrianKernelRegressor, sgd_path
 from mondrian_kernel._trees.levels import grow_trees
 from mondrian_kernel._trees.online import OnlineTrees
-from mondrian_kernel._trees.packed import PackedTrees, pack_trees
+from mondrian_kernel._trees.packed import PackedOnline, PackedTrees, pack_online, pack_trees
 from mondrian_kernel.classifier import MondrianKernelClassifier
 from mondrian_kernel.forest import MondrianForestClassifier, MondrianForestRegressor
 from mondrian_kernel.persistence import ModelFileError, load, save
@@ -79,6 +79,48 @@ def went_on(packed):
     return model.partial_fit(RNG.normal(size=(9, 3)), RNG.normal(size=(9, 2)))
 
 
+@pytest.fixture(scope="module")
+def forgot(went_on):
+    """The stream after so many rows more that it does not keep them."""
+    model = copy.deepcopy(went_on)
+    return model.partial_fit(RNG.normal(size=(40, 3)), RNG.normal(size=(40, 2)))
+
+
+def test_packed_streams_are_the_same_when_they_are_unpacked(went_on, forgot):
+    """Trees, cells and rows, which go on to be packed; those that are forgotten are not."""
+    assert forgot._stream.online.rows is None
+    online = went_on._stream.online
+    packed = pack_online(online)
+    assert isinstance(packed, PackedOnline)
+    packed.check()
+    again = packed.unpacked()
+    for one, other in ((online, again), (online, pack_online(again).unpacked())):
+        pairs = [*zip(one.freeze().nodes, other.freeze().nodes, strict=True)]
+        pairs += [(getattr(one, name), getattr(other, name)) for name in ("column", "stop")]
+        pairs += [(one.n_cells_per_tree, other.n_cells_per_tree), (one.n_cells, other.n_cells)]
+        pairs += [(np.concatenate(one.rows.X), np.concatenate(other.rows.X))]
+        pairs += [(np.concatenate(one.rows.leaf), np.concatenate(other.rows.leaf))]
+        for array, same in pairs:
+            np.testing.assert_array_equal(array, same, strict=True)
+        assert (one.seed, one.lifetime, one.n_rows) == (other.seed, other.lifetime, other.n_rows)
+
+
+def test_a_stream_keeps_its_rows_until_they_are_twice_those_of_the_fit(packed):
+    """What is rolled back is not kept; wherever rows are not kept, files hold boxes."""
+    model, n_fit = copy.deepcopy(packed).set_params(forgetting=1e6), len(X)
+    for n in (1, n_fit - 1, 1):
+        model.partial_fit(RNG.normal(size=(n, 3)), RNG.normal(size=(n, 2)))
+        stream, before = model._stream, model._stream.n_rows
+        rows = stream.online.rows
+        if before > 2 * n_fit:
+            assert rows is None
+            continue
+        assert sum(map(len, rows.X)) == sum(map(len, rows.leaf)) == before
+        stream.learn(np.ones((1, 3)), np.ones((1, 2)), np.ones(1), None)
+        stream.rollback(before)
+        assert sum(map(len, rows.X)) == sum(map(len, rows.leaf)) == before
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_packed_trees_are_the_same_when_they_are_unpacked(dtype):
     """Rows are repeated, so that boxes are points in some columns."""
@@ -116,6 +158,19 @@ WRONG_IN_PACKED = {
     ("PackedModel", "weight"): [np.nan, 0.0, -1.0],
     ("PackedModel", "level_lifetimes"): [np.nan, -1.0, 1e9],
     ("PackedModel", "level_weights"): [np.nan, 0.0, -1.0],
+    ("PackedOnline", "n_nodes"): [-1, 0, 10**6],
+    ("PackedOnline", "root"): [-1, 1, 10**6],
+    ("PackedOnline", "dim"): [-1, 3, 10**6],
+    ("PackedOnline", "loc"): [np.nan, np.inf],
+    ("PackedOnline", "time"): [np.nan, np.inf, -1.0, 1e9],
+    ("PackedOnline", "rungs"): [np.nan, -1.0, 1e9],
+    ("PackedOnline", "linked"): [-1, 10**6],
+    ("PackedOnline", "left"): [-1, 0, 10**6],
+    ("PackedOnline", "right"): [-1, 0, 10**6],
+    ("PackedOnline", "column"): [-2, 10**6],
+    ("PackedOnline", "X"): [np.nan, np.inf],
+    ("PackedOnline", "fit_leaf"): [-1, 0, 10**6],
+    ("PackedOnline", "leaf"): [-1, 0, 10**6],
     ("PackedTrees", "root"): [-1, 1, 10**6],
     ("PackedTrees", "dim"): [-1, 3, 10**6],
     ("PackedTrees", "left"): [-1, 0, 10**6],
@@ -130,8 +185,11 @@ WRONG_IN_PACKED = {
 
 
 @pytest.mark.parametrize(("name", "attribute"), WRONG_IN_PACKED)
-def test_no_entry_of_what_is_packed_can_be_wrong(name, attribute, packed, went_on, tmp_path):
-    forgery = Forgery(packed if name == "PackedModel" else went_on, tmp_path)
+def test_no_entry_of_what_is_packed_can_be_wrong(
+    name, attribute, packed, went_on, forgot, tmp_path
+):
+    models = {"PackedModel": packed, "PackedOnline": went_on, "PackedTrees": forgot}
+    forgery = Forgery(models[name], tmp_path)
     array = forgery.array(name, attribute)
     n_refused = 0
     for place in (0, array.size // 2, -1):
@@ -150,9 +208,10 @@ def test_no_entry_of_what_is_packed_can_be_wrong(name, attribute, packed, went_o
 @pytest.mark.parametrize(("name", "attribute"), WRONG_IN_PACKED)
 @pytest.mark.parametrize("change", ["dtype", "shorter", "axis", "empty"])
 def test_wrong_dtypes_and_shapes_of_what_is_packed_are_refused(
-    name, attribute, change, packed, went_on, tmp_path
+    name, attribute, change, packed, went_on, forgot, tmp_path
 ):
-    forgery = Forgery(packed if name == "PackedModel" else went_on, tmp_path)
+    models = {"PackedModel": packed, "PackedOnline": went_on, "PackedTrees": forgot}
+    forgery = Forgery(models[name], tmp_path)
     array = forgery.array(name, attribute)
     changed = {
         "dtype": array.astype(np.float16),

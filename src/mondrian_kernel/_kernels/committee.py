@@ -93,19 +93,29 @@ def _put_at(ring, at, rows):
 def has_room(n_cells, arrays):
     """Whether the tables of all learners have a row for each of so many cells at their rungs."""
     t = LearnerTable(*arrays)
-    for j in range(t.rung.size):  # noqa: SIM110  # numba has no all()
-        if _n_table(t, n_cells, j) > t.begin[j + 1] - t.begin[j]:
+    for p in range(t.n_table.size):  # numba has no all()
+        if _n_table(t, n_cells, p) > t.begin[p + 1] - t.begin[p]:
             return False
     return True
 
 
 @kernel
-def _n_table(t, n_cells, j):
-    """Return the number of table rows of learner ``j``; at L levels it has L for each cell."""
-    n = n_cells[t.rung[j]]
-    for l in range(1, t.value.size):
-        n = max(n, n_cells[l])
-    return n * t.value.size
+def _n_table(t, n_cells, p):
+    """Return the number of cells of part ``p``: of learner p // L at its level p % L."""
+    n_levels = t.value.size
+    return n_cells[t.rung[p // n_levels] * n_levels + p % n_levels]
+
+
+@kernel
+def _rows_of(t, leaf, column, j):
+    """Return the table rows of learner ``j`` of the cells of rows, and their parts, (n L M,)."""
+    n_levels = t.value.size
+    first = j * n_levels
+    rows = find_cells(leaf, column, t.rung[j] * n_levels, t.begin[first : first + n_levels])
+    parts = np.empty(rows.shape, np.int64)
+    for l in range(n_levels):
+        parts[:, l] = first + l
+    return rows.ravel(), parts.ravel()
 
 
 @kernel
@@ -121,26 +131,27 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
     ``variance`` (J, n), see :func:`learners.learn_each`; their mixture ``mixed`` (n, K) and its
     ``lost`` (n,), see :func:`mixture.judge`; ``errors`` and ``log_size`` (n, K) and ``widths``
     (n,), see :func:`mixture.relative_errors`. The last five are 0 if there was no row before.
-    ``saved``, as large as all sums and J + 1 more, and ``kept`` (J, n L M, any) receive what
+    ``saved``, as large as all sums and J L + 1 more, and ``kept`` (J, n L M, any) receive what
     :func:`roll_back` puts back.
     """
     leaf, column, n_cells, origin = cells
     code, alpha, curvature, largest = kind
     scores, variance, mixed, lost, errors, log_size, widths = said
     t = LearnerTable(*arrays)
-    J, n_levels, S = t.rung.size, t.value.size, len(t.coef)
+    J, P, S = t.rung.size, t.n_table.size, len(t.coef)
     n_outputs, n_before = Y.shape[1], t.n_table.copy()
-    for j in range(J):
-        t.n_table[j] = _n_table(t, n_cells, j)
+    for p in range(P):
+        t.n_table[p] = _n_table(t, n_cells, p)
     if t.state[:, GROWTH].max() > largest:
         change_units(code, t.begin, t.table, t.state)
     is_first = t.state[0, N_ROWS] == 0.0
     _copy_sums(saved, arrays, False)
+    saved[saved.size - P :] = n_before
     for j in range(J):
-        saved[saved.size - J + j] = n_before[j]
-        for i, c in enumerate(find_cells(leaf, column, t.rung[j] * n_levels, n_levels).ravel()):
-            if c < n_before[j]:
-                kept[j, i] = t.table[t.begin[j] + c]
+        rows, parts = _rows_of(t, leaf, column, j)
+        for i, c in enumerate(rows):
+            if c < t.begin[parts[i]] + n_before[parts[i]]:
+                kept[j, i] = t.table[c]
     saved[0] = 1.0
     base, old_shares = t.state[0, FIRST + n_outputs :].copy(), t.shares.copy()
     learn_each(
@@ -179,18 +190,20 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
 def roll_back(leaf, column, arrays, saved, kept, fresh):
     """Undo the last :func:`learn`, if ``saved`` holds one; cells that it added are ``fresh``."""
     t = LearnerTable(*arrays)
-    J, n_levels = t.rung.size, t.value.size
+    P = t.n_table.size
     if saved[0] == 0.0:
         return
     saved[0] = 0.0
     _copy_sums(saved, arrays, True)
-    for j in range(J):
-        n = t.n_table[j] = np.int64(saved[saved.size - J + j])
-        rows = find_cells(leaf, column, t.rung[j] * n_levels, n_levels).ravel()
+    for p in range(P):
+        t.n_table[p] = np.int64(saved[saved.size - P + p])
+    for j in range(t.rung.size):
+        rows, parts = _rows_of(t, leaf, column, j)
         for i, c in enumerate(rows):
-            if c < n:
-                t.table[t.begin[j] + c] = kept[j, i]
-        for c in range(t.begin[j] + n, t.begin[j + 1]):
+            if c < t.begin[parts[i]] + t.n_table[parts[i]]:
+                t.table[c] = kept[j, i]
+    for p in range(P):
+        for c in range(t.begin[p] + t.n_table[p], t.begin[p + 1]):
             t.table[c] = fresh
 
 

@@ -227,6 +227,22 @@ def link_nodes(dim, parent, left, right, waiting):
 
 
 @kernel
+def join_rows(X, leaf, lower, upper, count):
+    """Write the boxes ``lower`` and ``upper`` (n, D) of leaves and the numbers of their rows.
+
+    ``leaf`` int32 (N, M) are the leaves of the rows ``X`` (N, D). Other nodes have no rows.
+    """
+    lower[:], upper[:], count[:] = np.inf, -np.inf, 0
+    for m in range(leaf.shape[1]):
+        for i in range(X.shape[0]):
+            here = leaf[i, m]
+            count[here] += 1
+            for d in range(X.shape[1]):
+                lower[here, d] = min(lower[here, d], X[i, d])
+                upper[here, d] = max(upper[here, d], X[i, d])
+
+
+@kernel
 def join_boxes(X, leaf, parent, lower, upper, count):
     """Write the boxes ``lower`` and ``upper`` (n, D) of nodes and the numbers of their rows.
 
@@ -234,14 +250,7 @@ def join_boxes(X, leaf, parent, lower, upper, count):
     ``parent``, and every leaf has rows.
     """
     n_dims = X.shape[1]
-    lower[:], upper[:], count[:] = np.inf, -np.inf, 0
-    for m in range(leaf.shape[1]):
-        for i in range(X.shape[0]):
-            here = leaf[i, m]
-            count[here] += 1
-            for d in range(n_dims):
-                lower[here, d] = min(lower[here, d], X[i, d])
-                upper[here, d] = max(upper[here, d], X[i, d])
+    join_rows(X, leaf, lower, upper, count)
     for here in range(parent.size - 1, -1, -1):
         above = parent[here]
         if above >= 0:
@@ -252,15 +261,13 @@ def join_boxes(X, leaf, parent, lower, upper, count):
 
 
 @kernel
-def join_leaves(root, left, right, tree, low, is_wide, high, lower, upper, count, order):
-    """Write the ``tree`` and box of each node, and the number of rows of those that are cut.
+def write_leaves(left, low, is_wide, high, lower, upper):
+    """Write the boxes ``lower`` and ``upper`` (n, D) of leaves, in the order of their numbers.
 
-    ``lower`` and ``upper`` (n, D) receive the boxes. Those of the leaves, in the order of their
-    numbers, have the lower sides ``low`` (any, D), and where ``is_wide`` the upper sides ``high``,
-    which stand one after the other. ``count`` (n,) holds that of the leaves. No node may be below
-    two others. ``order`` int32 (n,) is working memory.
+    They have the lower sides ``low`` (any, D), and where ``is_wide`` the upper sides ``high``,
+    which stand one after the other.
     """
-    n_dims, end, leaf, wide = lower.shape[1], 0, 0, 0
+    n_dims, leaf, wide = lower.shape[1], 0, 0
     for node in range(left.size):
         if left[node] < 0:
             for d in range(n_dims):
@@ -269,6 +276,16 @@ def join_leaves(root, left, right, tree, low, is_wide, high, lower, upper, count
                     upper[node, d] = high[wide]
                     wide += 1
             leaf += 1
+
+
+@kernel
+def join_leaves(root, left, right, tree, lower, upper, count, order):
+    """Write the ``tree`` of each node, and box and number of rows of those that are cut.
+
+    ``lower`` and ``upper`` (n, D) hold the boxes of the leaves, ``count`` (n,) their rows. No node
+    may be below two others. ``order`` int32 (n,) is working memory.
+    """
+    n_dims, end = lower.shape[1], 0
     for m in range(root.size):
         first = here = end
         order[end] = root[m]

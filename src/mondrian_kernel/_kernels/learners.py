@@ -82,13 +82,18 @@ def step(loss, y, F, s, spread, D):
 
 
 @kernel
-def find_cells(leaf, column, first, n_levels):
-    """Return the table rows of the cells of each row, int64 (n, L, M)."""
+def find_cells(leaf, column, first, begin):
+    """Return the table rows of the cells of each row, int64 (n, L, M).
+
+    Cells at level l are numbered in row ``first`` + l of ``column``, and the first of them has the
+    table row ``begin[l]``.
+    """
+    n_levels = begin.size
     cells = np.empty((leaf.shape[0], n_levels, leaf.shape[1]), np.int64)
     for i in range(leaf.shape[0]):
         for l in range(n_levels):
             for m in range(leaf.shape[1]):
-                cells[i, l, m] = np.int64(column[first + l, leaf[i, m]]) * n_levels + l
+                cells[i, l, m] = begin[l] + column[first + l, leaf[i, m]]
     return cells
 
 
@@ -121,16 +126,16 @@ def learn_each(
 
     First, cells that were cut off from old ones get the numbers of these: at rung r the k-th new
     cell is a part of ``origin[r, k]``, up to the first -1, and is row ``n_before[j]`` + k of
-    learner j. Only for learners of one level.
+    learner j's cells. Only for learners of one level.
     """
     n_levels = value.size
     for j in range(rung.size):
-        own = table[begin[j] : begin[j + 1]]
+        first = j * n_levels
         for k in range(origin.shape[1]):  # in order: a part may have been cut again
             if origin[rung[j], k] < 0:
                 break
-            own[n_before[j] + k] = own[origin[rung[j], k]]
-        cells = find_cells(leaf, column, rung[j] * n_levels, n_levels)
+            table[begin[first] + n_before[first] + k] = table[begin[first] + origin[rung[j], k]]
+        cells = find_cells(leaf, column, rung[j] * n_levels, begin[first : first + n_levels])
         if code < MEANS:
             _filter(
                 cells,
@@ -140,20 +145,20 @@ def learn_each(
                 code,
                 alpha,
                 keep[j],
-                own,
+                table,
                 state[j],
                 scores[j],
                 variance[j],
             )
         else:
             _add_to_means(
-                cells, value, Y, sample_weight, code, alpha, keep[j], own, state[j], scores[j]
+                cells, value, Y, sample_weight, code, alpha, keep[j], table, state[j], scores[j]
             )
             variance[j] = 1.0
 
 
 @kernel
-def _filter(cells, value, Y, sample_weight, loss, alpha, keep, own, state, scores, variance):
+def _filter(cells, value, Y, sample_weight, loss, alpha, keep, table, state, scores, variance):
     """Train one filter; see :func:`learn_each`.
 
     The weights have the variances p P_c with p = 1 / (2 ``alpha``), the intercept has v_b. The
@@ -172,25 +177,25 @@ def _filter(cells, value, Y, sample_weight, loss, alpha, keep, own, state, score
     if loss == SQUARED and state[N_ROWS] == 0.0 and n > 0:
         offset[:] = Y[0]
     for i in range(n):
-        spread = _score(cells[i], value, own, state, prior, scores[i])
+        spread = _score(cells[i], value, table, state, prior, scores[i])
         variance[i] = 2.0 * alpha * spread + alpha
     for i in range(n):
         if keep < 1.0:
             state[GROWTH] /= keep
             state[KNOWN] = min(state[KNOWN] / keep, FLAT_VARIANCE)
         growth = state[GROWTH]
-        spread = _score(cells[i], value, own, state, prior, F)
+        spread = _score(cells[i], value, table, state, prior, F)
         for k in range(n_outputs):
             y[k] = Y[i, k] - offset[k]
         curvature, _ = step(loss, y, F, sample_weight[i], spread, D)
         shrink = curvature / (1.0 + curvature * spread)
         for l in range(n_levels):
             for c in cells[i, l]:
-                P_c = min(own[c, n_outputs] * growth, 1.0)
+                P_c = min(table[c, n_outputs] * growth, 1.0)
                 gain = prior * P_c * value[l]
                 for k in range(n_outputs):
-                    own[c, k] += gain * D[k]
-                own[c, n_outputs] = (P_c - P_c * gain * shrink * value[l]) / growth
+                    table[c, k] += gain * D[k]
+                table[c, n_outputs] = (P_c - P_c * gain * shrink * value[l]) / growth
         for k in range(n_outputs):
             b[k] += state[KNOWN] * D[k]
         state[KNOWN] -= state[KNOWN] ** 2 * shrink
@@ -198,7 +203,7 @@ def _filter(cells, value, Y, sample_weight, loss, alpha, keep, own, state, score
 
 
 @kernel
-def _score(cells, value, own, state, prior, F):
+def _score(cells, value, table, state, prior, F):
     """Write the scores of a row to ``F`` (K,) and return their variance."""
     n_outputs = F.size
     spread = state[KNOWN]
@@ -207,15 +212,15 @@ def _score(cells, value, own, state, prior, F):
     for l in range(value.size):
         total = 0.0
         for c in cells[l]:
-            total += min(own[c, n_outputs] * state[GROWTH], 1.0)
+            total += min(table[c, n_outputs] * state[GROWTH], 1.0)
             for k in range(n_outputs):
-                F[k] += value[l] * own[c, k]
+                F[k] += value[l] * table[c, k]
         spread += prior * total * value[l] ** 2
     return spread
 
 
 @kernel
-def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, own, state, scores):
+def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, table, state, scores):
     """Add each row to the sums of its cells: every tree is learnt apart. See :func:`learn_each`.
 
     A row has the weight s times the growth, which is divided by ``keep`` before each row.
@@ -227,7 +232,7 @@ def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, own, state,
             scores[i, k] = b[k]
             for l in range(n_levels):
                 for c in cells[i, l]:
-                    scores[i, k] += value[l] ** 2 * _mean(own, c, k, b[k], alpha * state[GROWTH])
+                    scores[i, k] += value[l] ** 2 * _mean(table, c, k, b[k], alpha * state[GROWTH])
     for i in range(n):
         state[GROWTH] /= keep
         s = sample_weight[i] * state[GROWTH]
@@ -239,9 +244,9 @@ def _add_to_means(cells, value, Y, sample_weight, code, alpha, keep, own, state,
         for l in range(n_levels):
             for c in cells[i, l]:
                 for k in range(n_outputs):
-                    own[c, k] += s * Y[i, k]
-                own[c, n_outputs] += s
-                own[c, n_outputs + 1] += s
+                    table[c, k] += s * Y[i, k]
+                table[c, n_outputs] += s
+                table[c, n_outputs + 1] += s
 
 
 @kernel
@@ -296,12 +301,13 @@ def mixed_scores(
             for level in range(lifetimes.size):
                 stay = log_stay[i, 0, level]
                 phi[level] = value[level % n_levels] * (np.exp(stay) if stay < 0.0 else 1.0)
-                cells[level] = column[level, node_of[i, 0]] * n_levels + level % n_levels
+                cells[level] = column[level, node_of[i, 0]]
             for j in range(rung.size):
                 if shares[j] == 0.0:
                     continue
                 for level in range(rung[j] * n_levels, (rung[j] + 1) * n_levels):
-                    c, feature = begin[j] + cells[level], phi[level]
+                    c = begin[j * n_levels + level % n_levels] + cells[level]
+                    feature = phi[level]
                     if code < MEANS:
                         for k in range(n_outputs):
                             scores[i, k] += weights[j] * feature * table[c, k]
@@ -324,13 +330,15 @@ def change_units(code, begin, table, state):
 
     The units change by powers of two, so that no score changes by a single bit.
     """
+    n_levels = (begin.size - 1) // len(state)
     for j in range(len(state)):
+        own = table[begin[j * n_levels] : begin[(j + 1) * n_levels]]
         unit = math.ldexp(1.0, math.frexp(state[j, GROWTH])[1] - 1)
         state[j, GROWTH] /= unit
         if code >= MEANS:
             state[j, KNOWN] /= unit
-            table[begin[j] : begin[j + 1]] /= unit
+            own /= unit
         else:
-            last = table.shape[1] - 1
-            for c in range(begin[j], begin[j + 1]):
-                table[c, last] = min(table[c, last] * unit, 1.0)
+            last = own.shape[1] - 1
+            for c in range(len(own)):
+                own[c, last] = min(own[c, last] * unit, 1.0)

@@ -55,9 +55,9 @@ GROWTH, KNOWN, N_ROWS, FIRST = range(4)
 class LearnerTable(NamedTuple):
     """J learners on trees and S linear ones, and how they predict together.
 
-    ``rung`` int64 (J,), ``begin`` int64 (J + 1,), ``n_table`` int64 (J,), ``value`` (L,), ``table``
-    and ``state`` are those of :class:`_online.committee.Committee`, ``keep`` (J,) the shares that
-    rows keep of their weight. ``ends``, ``factor``, ``coef`` and ``P`` are those of
+    ``rung`` int64 (J,), ``begin`` int64 (J L + 1,), ``n_table`` int64 (J L,), ``value`` (L,),
+    ``table`` and ``state`` are those of :class:`_online.committee.Committee`, ``keep`` (J,) the
+    shares that rows keep of their weight. ``ends``, ``factor``, ``coef`` and ``P`` are those of
     :class:`_online.linear.Linear`, the others those of :class:`_online.mixture.Mixture`.
     """
 

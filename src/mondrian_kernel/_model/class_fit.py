@@ -15,7 +15,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from mondrian_kernel import _settings as settings
@@ -277,6 +276,8 @@ class _Logistic:
         self, alpha: float, mask: NDArray[np.bool_], start: FloatArray | None
     ) -> FloatArray:
         """Return coefficients (m + 1, K) at a penalty, fitted to the rows in ``mask``."""
+        from scipy.optimize import minimize
+
         B = self.B if mask.all() else self.B[mask]
         Y, s = self.Y[mask], self.weight[mask]
         K, m, curvature = Y.shape[1], B.shape[1], self.curvature(mask)

@@ -192,8 +192,8 @@ class FittedModel:
         """Scores of rows, and the scale of their errors, (n, K) each."""
         spread, K = self.spread, self.n_outputs
         assert spread is not None
-        rows, both = self._seen(X), np.hstack([self.cell_weights, spread.cell_weights])
-        found = self._sums_over_cells(rows, both, n_jobs)
+        rows = self._seen(X)
+        found = self._sums_over_cells(rows, self._weights_and_sizes, n_jobs)
         scores = found[:, :K] + self.intercept
         if self.trend is not None:
             scores += self.trend(rows)
@@ -234,6 +234,12 @@ class FittedModel:
         back = np.empty_like(out)
         back[order] = out
         return back
+
+    @cached_property
+    def _weights_and_sizes(self) -> FloatArray:
+        """Weights of the cells, and those of the sizes of errors, side by side."""
+        assert self.spread is not None
+        return np.hstack([self.cell_weights, self.spread.cell_weights])
 
     @cached_property
     def _steps(self) -> NDArray[np.void]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.losses import encode, slope, value
@@ -31,6 +30,8 @@ def fit_link(F: FloatArray, labels: NDArray[np.intp], weight: FloatArray) -> Flo
 
     A weak prior keeps the factor near 1 and the shifts near 0 where there are few rows.
     """
+    from scipy.optimize import minimize
+
     K = F.shape[1]
     start = np.concatenate([[1.0], np.zeros(K)])
     if labels.size == 0:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.levels import LevelOperator
@@ -218,7 +218,7 @@ def upper_quantile(errors: FloatArray, weight: FloatArray, share: float) -> Floa
     out: FloatArray = np.take_along_axis(errors, at, axis=0)[0]
     reachable = n / (n + 1.0)
     if share > reachable:
-        factor = norm.ppf(share) / norm.ppf(max(reachable, 0.75))
+        factor = ndtri(share) / ndtri(max(reachable, 0.75))
         out = np.where(out > 0, factor * out, out)
     return out
 
@@ -232,7 +232,7 @@ def unknown_spread(n_features: int, Y: FloatArray) -> Spread:
     size = Y.std(axis=0)
     size = np.where(size > 0, size, np.abs(Y).max(axis=0))
     size = np.where(size > 0, size, 1.0)
-    errors = np.repeat(norm.ppf((np.arange(20) + 0.5) / 20)[:, None], n_outputs, axis=1)
+    errors = np.repeat(ndtri((np.arange(20) + 0.5) / 20)[:, None], n_outputs, axis=1)
     known = Spread.normal(errors, np.ones(20))
     none = np.zeros((n_features, n_outputs))
     return replace(known, cell_weights=none, log_scale=np.log(size)[None], far=size)

@@ -45,11 +45,11 @@ class Committee:
         Rows after which a row counts half; infinite if none is forgotten.
     value : ndarray of shape (L,)
         Feature of a row in its cells at each level.
-    begin : ndarray of shape (J + 1,), int64
-        First table row of each learner. There is room for more cells than there are.
-    n_table : ndarray of shape (J,), int64
+    begin : ndarray of shape (J L + 1,), int64
+        First table row of each learner at each level. There is room for more cells than there are.
+    n_table : ndarray of shape (J L,), int64
         Number of table rows in use.
-    table, state : ndarrays of shapes (begin[J], any) and (J, any)
+    table, state : ndarrays of shapes (begin[J L], any) and (J, any)
         Numbers of all cells of each learner, and of the learners.
     mixture : Mixture
         How the learners predict together.
@@ -81,7 +81,8 @@ class Committee:
         There are linear ones beside them if these have columns.
         """
         S, J = len(half_lives), len(half_lives) * n_rungs
-        place = np.zeros(J + 1, np.int64), np.zeros(J, np.int64)
+        n_parts = J * value.size
+        place = np.zeros(n_parts + 1, np.int64), np.zeros(n_parts, np.int64)
         numbers = np.tile(rule.fresh, (0, 1)), np.tile(blank_state(rule), (J, 1))
         K, n_linear = rule.n_outputs, S if linear_columns else 0
         linear = Linear.blank(linear_columns, S, K, rule.alpha) if n_linear else None
@@ -95,10 +96,11 @@ class Committee:
     ) -> Committee:
         """Return learners that continue a fit, at all its levels."""
         new = cls.blank(rule, half_lives, 1, model.levels.values)
-        (table, state), S = rule.after(model), len(half_lives)
-        new.table, new.state, new.n_table = table, np.tile(state, (S, 1)), np.full(S, len(table))
-        room = np.full(S, len(table) + len(table) // 2)
+        (new.table, state), S = rule.after(model), len(half_lives)
+        new.begin, new.n_table = model.levels.offset, np.diff(model.levels.offset)
+        room = np.tile(new.n_table + new.n_table // settings.SPARE_CELLS, S)
         new.begin, new.table = new._laid_out(np.zeros(S, np.intp), room)
+        new.state, new.n_table = np.tile(state, (S, 1)), np.tile(new.n_table, S)
         return new
 
     @property
@@ -109,7 +111,7 @@ class Committee:
     @property
     def n_rungs(self) -> int:
         """Number of widths, R; 1 where each learner has several levels."""
-        return self.n_table.size // self.half_lives.size
+        return len(self.state) // self.half_lives.size
 
     @cached_property
     def rung(self) -> Counts:
@@ -145,7 +147,7 @@ class Committee:
         found: tuple[Any, ...] | None = self._batch
         if found is None or found[0] != (n_rows, n_trees):
             rule, K, (n, L) = self.rule, self.rule.n_outputs, (n_rows, self.value.size)
-            J, T = self.n_table.size, self.mixture.weights.size - len(self.mixture.recent)
+            J, T = len(self.state), self.mixture.weights.size - len(self.mixture.recent)
             curvature = smoothness(rule.loss, K)
             kind = rule.code, rule.alpha, curvature, settings.LARGEST_GROWTH
             sums = LearnerTable(*self.arrays)._asdict()
@@ -153,19 +155,26 @@ class Committee:
             kept = np.empty((J, n * L * n_trees, self.table.shape[1]))
             said = np.empty((T, n, K)), np.empty((J, n)), np.empty((n, K)), np.empty(n)
             errors = np.empty((n, K)), np.empty((n, K)), np.empty(n)
-            room = np.zeros(1 + n_sums + J), kept, (*said, *errors)
+            room = np.zeros(1 + n_sums + self.n_table.size), kept, (*said, *errors)
             self._batch = found = (n_rows, n_trees), (kind, self.arrays, *room)
         batch: tuple[Any, ...] = found[1]
         return batch
 
     def grow(self, n_cells: Counts) -> None:
         """Make room for so many cells, half as much again as there was at least."""
-        L = self.value.size
-        needed = n_cells[self.rung] if L == 1 else np.full(self.rung.size, L * n_cells[:L].max())
-        room = np.diff(self.begin)
+        needed, room = self.size_for(n_cells), np.diff(self.begin)
         room = np.where(needed > room, np.maximum(needed, room + room // 2), room)
-        self.begin, self.table = self._laid_out(np.arange(room.size), room)
+        self.begin, self.table = self._laid_out(np.arange(len(self.state)), room)
         self._arrays = self._batch = None
+
+    def size_for(self, n_cells: Counts) -> Counts:
+        """Return the number of table rows of each learner at each level, (J L,).
+
+        ``n_cells`` are the numbers of cells at the rungs of the trees.
+        """
+        L = self.value.size
+        sizes: Counts = n_cells[self.rung[:, None] * L + np.arange(L)].ravel()
+        return sizes
 
     def rollback(self, leaf: IntArray, column: IntArray) -> None:
         """Undo the last batch; without one, or after a rollback, nothing happens.
@@ -184,24 +193,30 @@ class Committee:
     def at_rungs(self, rungs: NDArray[np.intp]) -> Committee:
         """Return copies of the learners of some rungs, and their mixture."""
         members = (rungs[:, None] * self.n_rates + np.arange(self.n_rates)).ravel()
-        begin, table = self._laid_out(members, np.diff(self.begin)[members])
+        parts = self._parts(members)
+        begin, table = self._laid_out(members, np.diff(self.begin)[parts])
         return replace(
             self,
             begin=begin,
-            n_table=self.n_table[members],
+            n_table=self.n_table[parts],
             table=table,
             state=self.state[members],
             mixture=self.mixture.of(members),
             linear=copy.deepcopy(self.linear),
         )
 
+    def _parts(self, members: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the places of some learners, level after level, in ``begin`` and ``n_table``."""
+        L = self.value.size
+        return (members[:, None] * L + np.arange(L)).ravel()
+
     def _laid_out(self, members: NDArray[np.intp], room: Counts) -> tuple[Counts, FloatArray]:
-        """Return the table of some learners, with room for so many rows, and where each begins."""
+        """Return where the parts of some learners begin, and the table, with so much room each."""
         begin = np.append(0, np.cumsum(room))
         table = np.empty((int(begin[-1]), self.rule.fresh.size))
         ends = begin[1:].tolist()
-        for first, last, j in zip(begin.tolist(), ends, members.tolist(), strict=False):
-            own = self.table[self.begin[j] : self.begin[j] + self.n_table[j]]
+        for first, last, p in zip(begin.tolist(), ends, self._parts(members), strict=False):
+            own = self.table[self.begin[p] : self.begin[p] + self.n_table[p]]
             table[first : first + len(own)] = own
             table[first + len(own) : last] = self.rule.fresh
         return begin, table
@@ -245,7 +260,7 @@ class Committee:
 
     @property
     def _linear_weights(self) -> FloatArray:
-        J = self.n_table.size
+        J = len(self.state)
         return self.mixture.weights[J : J + self.n_rates]
 
     @property
@@ -306,18 +321,24 @@ class Committee:
         for r, share in enumerate(self.rung_shares):
             total: Any = 0.0
             for j in range(r * S, (r + 1) * S):
-                own = self.table[self.begin[j] : self.begin[j + 1]]
-                numbers = part(own, self.state[j], n_cells[r * L : (r + 1) * L], self.value)
+                n = n_cells[r * L : (r + 1) * L]
+                begins = self.begin[j * L : (j + 1) * L].tolist()
+                own = [self.table[b : b + k] for b, k in zip(begins, n.tolist(), strict=True)]
+                table = own[0] if L == 1 else np.concatenate(own)
+                numbers = part(table, self.state[j], n, self.value)
                 total = total + weights[j] * numbers
             mixed.append(total / share**power)
         return np.concatenate(mixed)
 
     def check(self) -> None:
         """Raise ValueError unless the arrays fit together; rule and mixture check themselves."""
-        J, S, K, begin = self.n_table.size, self.half_lives.size, self.rule.n_outputs, self.begin
-        if self.n_table.shape != (J,) or self.half_lives.shape != (S,) or J == 0 or S == 0 or J % S:
+        J, S, K, begin = len(self.state), self.half_lives.size, self.rule.n_outputs, self.begin
+        n_parts = J * self.value.size
+        if self.half_lives.shape != (S,) or J == 0 or S == 0 or J % S:
             raise ValueError(f"There are {J} learners with {S} half-lives.")
-        if begin.shape != (J + 1,) or begin[0] != 0 or (np.diff(begin) < self.n_table).any():
+        if self.value.ndim != 1 or self.n_table.shape != (n_parts,) or n_parts == 0:
+            raise ValueError(f"{J} learners know {self.n_table} cells.")
+        if begin.shape != (n_parts + 1,) or begin[0] != 0 or (np.diff(begin) < self.n_table).any():
             raise ValueError(f"The table begins at {begin}.")
         if not (self.n_table >= 0).all() or not (self.half_lives > 0).all():
             raise ValueError("A number of cells or a half-life is not positive.")

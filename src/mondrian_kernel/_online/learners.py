@@ -1,7 +1,7 @@
 """What the learners of a stream do with a row: a Kalman filter for kernels, means for forests.
 
-A learner has a row in ``state``, and a row in ``table`` for each of its cells; at L levels, row c L
-+ l has the numbers of cell c at level l. :mod:`mondrian_kernel._kernels.tables` has their columns.
+A learner has a row in ``state``, and a row in ``table`` for each of its cells, level after level.
+:mod:`mondrian_kernel._kernels.tables` has their columns.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Filter:
         state[KNOWN], state[N_ROWS] = 1.0 / (curvature * n_rows), max(1, round(n_rows))
         first = FIRST if self.loss == "squared" else FIRST + K
         state[first : first + K] = model.intercept
-        return as_table(np.column_stack([model.cell_weights, P]), n_cells, self.fresh), state
+        return np.column_stack([model.cell_weights, P]), state
 
     def with_class(
         self, table: FloatArray, state: FloatArray
@@ -108,13 +108,13 @@ class Filter:
         self, table: FloatArray, state: FloatArray, n_cells: Counts, value: FloatArray
     ) -> FloatArray:
         """Weights (F, K) of all cells of one learner, level after level."""
-        return by_level(table, n_cells)[:, :-1]
+        return table[:, :-1]
 
     def variances(
         self, table: FloatArray, state: FloatArray, n_cells: Counts, value: FloatArray
     ) -> FloatArray:
         """Variances (F,) of the weights in units of the prior's, level after level."""
-        share: FloatArray = np.minimum(by_level(table, n_cells)[:, -1] * state[GROWTH], 1.0)
+        share: FloatArray = np.minimum(table[:, -1] * state[GROWTH], 1.0)
         return share
 
     def check(self) -> None:
@@ -160,13 +160,13 @@ class Means:
         total = model.sums[:, self.n_outputs].sum() / (n_cells.size * model.levels.n_trees)
         state[KNOWN], state[N_ROWS] = total, max(1, round(total))
         state[FIRST + self.n_outputs :] = model.intercept
-        return as_table(model.sums, n_cells, self.fresh), state
+        return model.sums, state
 
     def cell_weights(
         self, table: FloatArray, state: FloatArray, n_cells: Counts, value: FloatArray
     ) -> FloatArray:
         """Weights (F, K) of all cells of one learner, level after level."""
-        sums, b = by_level(table, n_cells), state[FIRST + self.n_outputs :]
+        sums, b = table, state[FIRST + self.n_outputs :]
         counts = sums[:, -1:] + self.alpha * state[GROWTH]
         W = (sums[:, :-2] - b * sums[:, -2:-1]) / np.where(counts > 0, counts, np.inf)
         weights: FloatArray = np.repeat(value, n_cells)[:, None] * W
@@ -183,23 +183,6 @@ def blank_state(rule: Filter | Means) -> FloatArray:
     state = np.zeros(FIRST + 2 * rule.n_outputs)
     state[GROWTH], state[KNOWN] = 1.0, rule.known
     return state
-
-
-def by_level(table: FloatArray, n_cells: Counts) -> FloatArray:
-    """Return the rows of a table, level after level: a view if there is one level."""
-    n_levels = len(n_cells)
-    if n_levels == 1:
-        return table[: int(n_cells[0])]
-    return np.concatenate([table[level::n_levels][:n] for level, n in enumerate(n_cells)])
-
-
-def as_table(values: FloatArray, n_cells: Counts, fresh: FloatArray) -> FloatArray:
-    """Return a copy of values that are in order of levels as a table; see :func:`by_level`."""
-    n_levels = len(n_cells)
-    table = np.tile(fresh, (int(n_cells.max()) * n_levels, 1))
-    for level, part in enumerate(np.split(values, np.cumsum(n_cells)[:-1])):
-        table[level::n_levels][: len(part)] = part
-    return table
 
 
 def loss_code(loss: str, n_outputs: int) -> int:

@@ -16,7 +16,7 @@ from mondrian_kernel._online.learners import Counts, Means
 from mondrian_kernel._trees.checks import check_vectors
 from mondrian_kernel._trees.levels import Levels, check_online, online_levels
 from mondrian_kernel._trees.online import OnlineTrees
-from mondrian_kernel._trees.packed import pack_trees
+from mondrian_kernel._trees.packed import pack_online
 from mondrian_kernel._typing import FloatArray
 
 _NO_TARGETS = 4  # what the kernel returns; see there
@@ -159,6 +159,8 @@ class ScaledStream:
                     self.learners.grow(online.n_cells)
                 else:
                     self.sizes.grow(online.n_cells)
+            if online.rows is not None:
+                online.keep_rows(X / self.scale)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
                 self._change_widths(max_cells)
@@ -313,9 +315,7 @@ class ScaledStream:
         R, n_levels, rungs = self.learners.n_rungs, self.level_weights.size, self.online.rungs.size
         if R > settings.MAX_RUNGS or R * n_levels > rungs or (self.changes_widths and rungs != R):
             raise ValueError(f"There are {R} widths and {n_levels} levels, but {rungs} rungs.")
-        n_cells = self.online.n_cells[:R]
-        if n_levels > 1:
-            n_cells = n_levels * self.online.n_cells[:n_levels].max(keepdims=True)
+        n_cells = self.online.n_cells
         self._check_committee(self.learners, n_cells)
         linear = self.learners.linear
         if linear is not None and linear.factor.size != self.scale.size:
@@ -339,7 +339,7 @@ class ScaledStream:
         """Raise ValueError unless learners are on these trees and know so many cells."""
         if not isinstance(learners, Committee):
             raise ValueError("The learners are of another kind.")
-        n = np.repeat(n_cells, learners.n_rates)
+        n = learners.size_for(n_cells)
         if not np.array_equal(learners.n_table, n):
             raise ValueError(f"The learners know {learners.n_table} cells instead of {n}.")
         if not np.array_equal(
@@ -349,18 +349,17 @@ class ScaledStream:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state as arrays, plain Python, :class:`Trees` and learners."""
-        online = self.online
-        trees = online.freeze(), online.seed, online.rungs, online.column, online.stop
-        return {"trees": trees} | {name: getattr(self, name) for name in self._state}
+        return {"trees": self.online.state} | {name: getattr(self, name) for name in self._state}
 
     def file_state(self) -> dict[str, Any]:
         """Return the state as a file holds it, with trees in few numbers."""
         state = self.__getstate__()
-        trees, *others = state["trees"]
-        return state | {"trees": (pack_trees(trees), *others)}
+        return state | {"trees": pack_online(self.online)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.online = OnlineTrees.from_trees(*state["trees"])
+        trees = state["trees"]
+        is_made = isinstance(trees, OnlineTrees)
+        self.online = trees if is_made else OnlineTrees.from_trees(*trees)
         for name in self._state:
             setattr(self, name, state[name])
 

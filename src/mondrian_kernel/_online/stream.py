@@ -27,7 +27,7 @@ from mondrian_kernel._online.scaled_stream import (
 )
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.levels import continue_trees
-from mondrian_kernel._trees.online import OnlineTrees
+from mondrian_kernel._trees.online import KeptRows, OnlineTrees
 from mondrian_kernel._typing import FloatArray
 
 
@@ -142,7 +142,10 @@ class Stream(ScaledStream):
 
         The trees are copied; the model stays as it is.
         """
-        online = continue_trees(model.trees, model.levels, model.seed)
+        online, rows = continue_trees(model.trees, model.levels, model.seed), model.rows
+        if rows is not None and rows.X is not None:
+            n_nodes = np.bincount(model.trees.tree, minlength=model.trees.n_trees)
+            online.rows = KeptRows(n_nodes, [rows.X], [rows.leaf])
         weights, columns = model.levels.weights, (model.scale, model.relevance)
         learners = Committee.after(rule, half_lives, model)
         stream = cls(learners, online, weights, *columns, changes_widths=False)
@@ -377,7 +380,7 @@ class Stream(ScaledStream):
         online.extend(X[:1], max_cells)
         equal, room = online.snapshot(), 2 * old.freeze().time.size
         equal.count[:] = self.n_start
-        online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room)
+        online = OnlineTrees.from_trees(equal, seed, rungs, online.column, online.stop, room=room)
         learners = start.at_rungs(np.zeros(rungs.size, np.intp))
         learners.linear = start.linear and start.linear.centred(X)
         columns = self.level_weights, scale, relevance

@@ -10,7 +10,6 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from mondrian_kernel import _settings as settings
@@ -190,6 +189,8 @@ class LifetimePosterior:
         return self._quantile((1.0 - p) / 2.0), self._quantile((1.0 + p) / 2.0)
 
     def _quantile(self, q: float) -> float:
+        from scipy.optimize import brentq
+
         below = np.concatenate([[0.0], np.cumsum(self.weights)])
         last = int(np.flatnonzero(self.weights > 0)[-1])
         c = min(int(np.searchsorted(below, q, side="right")) - 1, last)

@@ -124,11 +124,8 @@ class Levels:
         shapes = (self.lifetimes.shape, self.weights.shape, self.column.shape, self.per_tree.shape)
         wanted = ((n_levels,), (n_levels,), (n_levels, n_nodes), (n_levels, n_trees))
         require(shapes == wanted, f"arrays of the shapes {shapes}")
-        lifetimes, weights = self.lifetimes, self.weights
-        require(n_levels and (np.diff(lifetimes) > 0).all(), "lifetimes that do not increase")
-        in_time = 0 <= lifetimes[0] <= lifetimes[-1] <= trees.lifetime
-        require(in_time, "a lifetime that is negative or beyond that of the trees")
-        require((np.isfinite(weights) & (weights > 0)).all(), "weights that are not positive")
+        lifetimes = self.lifetimes
+        check_level_lifetimes(lifetimes, self.weights, trees.lifetime)
         roots = trees.root[trees.root >= 0]
         for lifetime, column, per_tree in zip(lifetimes, self.column, self.per_tree, strict=True):
             cut = (trees.time <= lifetime) & np.isfinite(trees.time)
@@ -143,6 +140,17 @@ class Levels:
             require(numbered, "cells that are not numbered one by one")
             counts = np.bincount(trees.tree[top], minlength=n_trees)
             require(np.array_equal(counts, per_tree), "a wrong number of cells of a tree")
+
+
+def check_level_lifetimes(lifetimes: FloatArray, weights: FloatArray, end: float) -> None:
+    """Raise ValueError unless these can be lifetimes and weights of levels of trees up to ``end``.
+
+    Both have the shape (L,).
+    """
+    require(lifetimes.size and (np.diff(lifetimes) > 0).all(), "lifetimes that do not increase")
+    in_time = 0 <= lifetimes[0] <= lifetimes[-1] <= end
+    require(in_time, "a lifetime that is negative or beyond that of the trees")
+    require((np.isfinite(weights) & (weights > 0)).all(), "weights that are not positive")
 
 
 def check_lifetimes(lifetime: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
@@ -215,11 +223,11 @@ def reached_levels(trees: Trees, lifetimes: FloatArray, weights: FloatArray) -> 
 
 def continue_trees(trees: Trees, levels: Levels, seed: int) -> OnlineTrees:
     """Return online trees that continue ``trees``, with a rung for each level and for their end."""
-    rungs, column = levels.lifetimes, levels.column
+    rungs, column, per_tree = levels.lifetimes, levels.column, levels.per_tree
     if rungs[-1] < trees.lifetime:
-        rungs = np.append(rungs, trees.lifetime)
-        column = np.vstack([column, trees.cells(trees.lifetime).column])
-    return OnlineTrees.from_trees(trees, seed, rungs, column)
+        cells, rungs = trees.cells(trees.lifetime), np.append(rungs, trees.lifetime)
+        column, per_tree = np.vstack([column, cells.column]), np.vstack([per_tree, cells.per_tree])
+    return OnlineTrees.from_trees(trees, seed, rungs, column, per_tree=per_tree)
 
 
 def check_online(online: OnlineTrees) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import Batch, NodeTable, OnlineTable
 from mondrian_kernel._trees.checks import check_more_ranges
 from mondrian_kernel._trees.trees import Trees
-from mondrian_kernel._typing import FloatArray, IntArray
+from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
 # Entries of ``tally`` and of ``progress``, and what ``extend`` returns, as in the kernels.
 _NODES, _ROWS = range(2)
@@ -27,6 +28,19 @@ def _kernels() -> Any:
     from mondrian_kernel._kernels import extend
 
     return extend.extend, extend.undo
+
+
+class KeptRows(NamedTuple):
+    """All rows of trees that a fit has grown and further rows have extended since.
+
+    ``n_nodes`` (M,) are the numbers of nodes of the fit's trees, whose nodes come first: a node
+    before all on its left, and these before those on its right. ``X`` are the rows as the trees see
+    them, and ``leaf`` their leaves, of the fit and then of each batch.
+    """
+
+    n_nodes: NDArray[np.int64]
+    X: list[RowArray]
+    leaf: list[IntArray]
 
 
 class OnlineTrees:
@@ -63,6 +77,7 @@ class OnlineTrees:
         self._table = table
         self._batch = Batch.start(0, table)
         self._frozen: Trees | None = None
+        self.rows: KeptRows | None = None
         n = int(table.tally[_NODES])
         self._unfinished = bool((table.stop[:n][table.left[:n] < 0] < lifetime).any())
         self._seed, self.seed, self.lifetime, self.rungs = np.uint64(seed), seed, lifetime, rungs
@@ -75,16 +90,20 @@ class OnlineTrees:
         rungs: Sequence[float] | FloatArray | None = None,
         column: IntArray | None = None,
         stop: FloatArray | None = None,
+        rows: KeptRows | None = None,
         room: int = 0,
+        per_tree: NDArray[np.int64] | None = None,
     ) -> OnlineTrees:
         """Trees that continue from ``trees``, which are copied.
 
         The seed may be that which the trees were grown with: the streams differ. Cells are numbered
         at ``rungs``, which increase up to ``trees.lifetime``, by default that alone; ``column`` (R,
         n_nodes) are their numbers, by default those of ``trees.cells``. ``stop`` (n_nodes,) is the
-        time to which the clock of each leaf has run, by default the lifetime. With rungs, column,
-        stop and seed of other online trees and their :meth:`freeze`, the result goes on as they
-        would. There is room for ``room`` nodes at once.
+        time to which the clock of each leaf has run, by default the lifetime; ``rows`` are all rows
+        of the trees, if these are to be kept. With rungs, column, stop, rows and seed of other
+        online trees and their :meth:`freeze`, the result goes on as they would. There is room for
+        ``room`` nodes at once. ``per_tree`` (R, M) are the numbers of cells of each tree, which are
+        counted unless they are given.
         """
         rungs = np.array([trees.lifetime] if rungs is None else rungs, dtype=np.float64)
         if rungs[-1] != trees.lifetime or np.any(np.diff(rungs) <= 0):
@@ -93,20 +112,21 @@ class OnlineTrees:
             column = np.stack([trees.cells(rung).column for rung in rungs])
         n_nodes = trees.time.size
         n_rows = trees.count[trees.root[0]] if n_nodes else 0
-        per_tree = [
-            np.bincount(trees.tree[is_top], minlength=trees.n_trees)
-            for is_top in trees.top_nodes(column)
-        ]
+        if per_tree is None:
+            tops = trees.top_nodes(column)
+            count = partial(np.bincount, minlength=trees.n_trees)
+            per_tree = np.stack([count(trees.tree[is_top]) for is_top in tops])
         table = OnlineTable(
             *trees.nodes,
             column,
-            np.array([[*n, sum(n)] for n in per_tree], dtype=np.int64),
+            np.hstack([per_tree, per_tree.sum(axis=1, keepdims=True)]),
             np.full(n_nodes, trees.lifetime) if stop is None else stop,
             np.zeros(n_nodes, np.bool_),
             np.array([n_nodes, n_rows], dtype=np.int64),
         )
-        table = table.with_room(max(room, 2 * n_nodes))
-        return cls(table, trees.lifetime, rungs, seed)
+        new = cls(table.with_room(max(room, 2 * n_nodes)), trees.lifetime, rungs, seed)
+        new.rows = rows and KeptRows(rows.n_nodes, list(rows.X), list(rows.leaf))
+        return new
 
     @classmethod
     def empty(
@@ -217,14 +237,27 @@ class OnlineTrees:
         bound: float = _LARGE / self._table.lower.shape[1]
         return bound
 
+    def keep_rows(self, X: FloatArray) -> None:
+        """Remember the rows (n, D) of the last batch, or forget all when these are many."""
+        rows = self.rows
+        kept: Any = X.astype(self._table.lower.dtype)
+        most = 0 if rows is None else settings.KEPT_ROWS * len(rows.X[0])
+        if rows is None or self.n_rows > most or (kept != X).any():
+            self.rows = None
+            return
+        rows.X.append(kept)
+        rows.leaf.append(self.leaf.copy())
+
     def rollback(self, n_rows: int) -> None:
         """Return to the state in which the trees held ``n_rows``, before the last batch or now.
 
         If nothing was added since, nothing happens; so a caller may note :attr:`n_rows`, extend,
         learn, and roll back if any of that fails.
         """
-        batch = self._batch
+        batch, rows = self._batch, self.rows
         self._frozen = None
+        while rows is not None and sum(map(len, rows.X)) > n_rows:
+            del rows.X[-1], rows.leaf[-1]
         if n_rows == batch.tally[_ROWS]:
             _kernels()[1](self._table, batch)
         elif n_rows != self.n_rows:
@@ -330,5 +363,9 @@ class OnlineTrees:
         return Trees(self.lifetime, *NodeTable._make(a.copy() for a in self.freeze().nodes))
 
     def __reduce__(self) -> tuple[Callable[..., OnlineTrees], tuple[Any, ...]]:
-        state = (self.freeze(), self.seed, self.rungs, self.column, self.stop)
-        return OnlineTrees.from_trees, state
+        return OnlineTrees.from_trees, self.state
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What :meth:`from_trees` makes equal trees of: views."""
+        return self.freeze(), self.seed, self.rungs, self.column, self.stop, self.rows

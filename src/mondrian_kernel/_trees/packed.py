@@ -1,17 +1,20 @@
 """Trees of a stream in the few numbers that all others follow from, for files.
 
-The box of a node is that of its two nodes together, and so is its number of rows. So a file holds
-those of the leaves, and the upper side of a box only where it is not the lower one.
+Boxes and numbers of rows follow from the rows and their leaves, as long as these are kept. Then the
+box of a node is that of its two nodes together, and so is its number of rows. So a file holds those
+of the leaves, and the upper side of a box only where it is not the lower one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._trees.online import KeptRows, OnlineTrees
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
@@ -61,7 +64,7 @@ class PackedTrees:
 
     def unpacked(self) -> Trees:
         """Return the trees, not checked as such; the arrays must have passed :meth:`check`."""
-        from mondrian_kernel._kernels.grow import join_leaves
+        from mondrian_kernel._kernels.grow import join_leaves, write_leaves
 
         n, is_cut = self.dim.size, self.dim >= 0
         left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
@@ -72,8 +75,8 @@ class PackedTrees:
         tree, count, order = (np.zeros(n, np.int32) for _ in range(3))
         lower, upper = (np.empty((n, self.lower.shape[1]), self.lower.dtype) for _ in range(2))
         count[~is_cut] = self.count
-        leaves = self.lower, self.is_wide, self.upper
-        join_leaves(self.root, left, right, tree, *leaves, lower, upper, count, order)
+        write_leaves(left, self.lower, self.is_wide, self.upper, lower, upper)
+        join_leaves(self.root, left, right, tree, lower, upper, count, order)
         nodes = self.root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         return Trees(self.lifetime, *nodes)
 
@@ -99,6 +102,171 @@ class PackedTrees:
         is_met[below] = True
         if not is_met.all():
             raise ValueError("A node belongs to two others.")
+
+
+@dataclass(frozen=True, eq=False)
+class PackedOnline:
+    """What :class:`OnlineTrees` follow from that hold all their rows since a fit.
+
+    The nodes of the fit come first, as in a :class:`PackedModel`, and keep their cuts and cells. A
+    new cut stands between an old node and the one above it, so a file holds only the links that
+    are not those of the fit, and of the rest the cells. Boxes are those of the rows.
+
+    Attributes
+    ----------
+    lifetime : float
+        Lifetime of the trees.
+    seed : int
+        Seed of the trees.
+    rungs : ndarray of shape (R,)
+        Lifetimes at which cells are numbered.
+    n_nodes : ndarray of shape (M,), int64
+        Number of nodes of each tree of the fit, n in all.
+    root : ndarray of shape (M,), int32
+        Root of each tree.
+    dim : ndarray of shape (n + n_new,), int32
+        Column of the cut of each node, -1 for a leaf.
+    loc, time : ndarrays of shape (n_cuts,)
+        Places and times of the cuts.
+    linked, left, right : ndarrays of shape (any,), int32
+        Cuts with new nodes below them, and the two nodes below each.
+    column : ndarray of shape (R, n_new), int32
+        Cells of the new nodes.
+    X : ndarray of shape (N, D)
+        All rows as the trees see them.
+    fit_leaf, leaf : ndarrays of shapes (N_fit, M) and (N - N_fit, M), int32
+        Leaves of the rows of the fit, counted from the first node of the tree, and of the others.
+    """
+
+    lifetime: float
+    seed: int
+    rungs: FloatArray
+    n_nodes: NDArray[np.int64]
+    root: IntArray
+    dim: IntArray
+    loc: FloatArray
+    time: FloatArray
+    linked: IntArray
+    left: IntArray
+    right: IntArray
+    column: IntArray
+    X: RowArray
+    fit_leaf: IntArray
+    leaf: IntArray
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the arrays of the nodes, once they are unpacked."""
+        each = 2 * self.X.itemsize * self.X.shape[-1] + 44 + 4 * self.rungs.size
+        return int(self.dim.size * each)
+
+    def unpacked(self) -> OnlineTrees:
+        """Return the trees; raise ValueError unless the arrays, which pass :meth:`check`, fit."""
+        from mondrian_kernel._kernels.grow import join_leaves, join_rows, link_nodes
+        from mondrian_kernel._kernels.walk import label_cells
+
+        n, n_fit, is_cut = self.dim.size, int(self.n_nodes.sum()), self.dim >= 0
+        parent, left, right = (np.full(n, -1, np.int32) for _ in range(3))
+        tree, count, order = (np.zeros(n, np.int32) for _ in range(3))
+        loc, time = np.full(n, np.inf), np.full(n, np.inf)
+        loc[is_cut], time[is_cut] = self.loc, self.time
+        # Links and cells of the fit.
+        first = (np.cumsum(self.n_nodes) - self.n_nodes).astype(np.int32)
+        link_nodes(self.dim[:n_fit], parent[:n_fit], left[:n_fit], right[:n_fit], order)
+        column = np.empty((self.rungs.size, n), np.int32)
+        column[:, n_fit:] = self.column
+        per_tree, stack = np.empty(first.size, np.int64), np.empty((n_fit + 1, 2), np.int32)
+        for cells, rung in zip(column[:, :n_fit], self.rungs.tolist(), strict=True):
+            label_cells(first, left[:n_fit], right[:n_fit], time, rung, cells, per_tree, stack)
+        # Those of now.
+        left[self.linked], right[self.linked] = self.left, self.right
+        cut = np.flatnonzero(left >= 0)
+        below = np.concatenate([self.root, left[cut], right[cut]])
+        is_met = np.zeros(n, bool)
+        is_met[below] = True
+        if below.size != n or not is_met.all() or ((left >= 0) != is_cut).any():
+            raise ValueError("The nodes are not those of trees.")
+        parent[left[cut]] = parent[right[cut]] = cut
+        parent[self.root] = -1
+        leaf = self.fit_leaf + first, self.leaf
+        if any(is_cut[part].any() for part in leaf):
+            raise ValueError("There are rows in a node that is cut.")
+        lower, upper = (np.empty((n, self.X.shape[1]), self.X.dtype) for _ in range(2))
+        join_rows(self.X, np.concatenate(leaf), lower, upper, count)
+        join_leaves(self.root, left, right, tree, lower, upper, count, order)
+        nodes = self.root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
+        trees = Trees(self.lifetime, *nodes)
+        trees.check()
+        trees.check_leaves(leaf[0])
+        trees.check_leaves(leaf[1])
+        n_fit_rows = len(self.fit_leaf)
+        parts: list[RowArray] = [self.X[:n_fit_rows], self.X[n_fit_rows:]]
+        rows = KeptRows(self.n_nodes, parts, list(leaf))
+        return OnlineTrees.from_trees(trees, self.seed, self.rungs, column, rows=rows)
+
+    def check(self) -> None:
+        """Raise ValueError unless shapes fit and no number of a node or leaf is out of range."""
+        n, n_cuts, n_trees = self.dim.size, int((self.dim >= 0).sum()), self.root.size
+        n_fit = int(self.n_nodes.sum())
+        flat = self.dim, self.root, self.n_nodes, self.linked, self.left, self.right, self.rungs
+        if any(array.ndim != 1 for array in flat) or not 0 <= self.seed < 2**64:
+            raise ValueError("The numbers of nodes are not those of trees.")
+        in_range = ((self.n_nodes >= 1) & (self.n_nodes <= n)).all()
+        if not n_trees or self.n_nodes.size != n_trees or not in_range or n_fit > n:
+            raise ValueError("The numbers of nodes are not those of the trees.")
+        if self.loc.shape != (n_cuts,) or self.time.shape != (n_cuts,):
+            raise ValueError("There are other cuts than nodes that are cut.")
+        shapes = self.linked.shape, self.linked.shape, (self.rungs.size, n - n_fit)
+        if (self.left.shape, self.right.shape, self.column.shape) != shapes:
+            raise ValueError("There are other links, or cells, than new nodes.")
+        for nodes in (self.root, self.linked, self.left, self.right, self.leaf):
+            if not ((nodes >= 0) & (nodes < n)).all():
+                raise ValueError("A node is out of range.")
+        n_rows = len(self.fit_leaf) + len(self.leaf)
+        leaves = self.fit_leaf.shape[1:], self.leaf.shape[1:]
+        if leaves != ((n_trees,), (n_trees,)) or self.X.ndim != 2 or len(self.X) != n_rows:
+            raise ValueError("There are other leaves than rows.")
+        if (self.fit_leaf < 0).any() or (self.fit_leaf >= self.n_nodes).any():
+            raise ValueError("The leaf of a row is not a node of its tree.")
+        if self.X.dtype not in (np.float32, np.float64) or not np.isfinite(self.X).all():
+            raise ValueError("X is not of finite numbers, or of another type.")
+        open_after = np.cumsum(np.where(self.dim[:n_fit] >= 0, 1, -1))  # as in a PackedModel
+        is_last = np.zeros(n_fit, bool)
+        is_last[np.cumsum(self.n_nodes) - 1] = True
+        before = np.repeat(np.arange(n_trees), self.n_nodes)
+        if ((open_after + before < 0) != is_last).any():
+            raise ValueError("The nodes of the fit are not those of trees.")
+
+
+def pack_online(online: OnlineTrees) -> PackedOnline | tuple[Any, ...]:
+    """Return what online trees follow from; or, where rows are forgotten, their state, packed."""
+    trees, seed, rungs, column, stop, rows = online.state
+    plain = trees, seed, rungs, column, stop, None
+    if rows is None:
+        return pack_trees(trees), *plain[1:]
+    cut, n_fit = np.flatnonzero(trees.left >= 0), int(rows.n_nodes.sum())
+    left, right = trees.left[cut], trees.right[cut]
+    linked = (left >= n_fit) | (right >= n_fit) | (cut >= n_fit)
+    first = (np.cumsum(rows.n_nodes) - rows.n_nodes).astype(np.int32)
+    packed = PackedOnline(
+        lifetime=trees.lifetime,
+        seed=seed,
+        rungs=rungs,
+        n_nodes=rows.n_nodes,
+        root=trees.root,
+        dim=trees.dim,
+        loc=trees.loc[cut],
+        time=trees.time[cut],
+        linked=cut[linked].astype(np.int32),
+        left=left[linked],
+        right=right[linked],
+        column=column[:, n_fit:],
+        X=np.concatenate(rows.X),
+        fit_leaf=rows.leaf[0] - first,
+        leaf=np.concatenate([rows.leaf[0][:0], *rows.leaf[1:]]),
+    )
+    is_small = packed.n_bytes <= settings.FILE_UNPACKED * packed.loc.nbytes
+    return packed if is_small else plain
 
 
 def pack_trees(trees: Trees) -> Trees | PackedTrees:

@@ -46,6 +46,7 @@ CLASSES = {
     "MondrianKernelClassifier": "classifier",
     "MondrianKernelRegressor": "regressor",
     "PackedModel": "_model.packed",
+    "PackedOnline": "_trees.packed",
     "PackedTrees": "_trees.packed",
     "RidgeRows": "_path.result",
     "SgdWeights": "_path.result",
@@ -59,7 +60,9 @@ CLASSES = {
     "WidthMixture": "_path.posterior",
 }
 # These are checked by the object that holds them, against its trees.
-CHECKED_BY_OWNER = {"Basis", "Columns", "FitNotes", "Levels", "Spread", "TrainingRows", "Trend"}
+CHECKED_BY_OWNER = {
+    *("Basis", "Columns", "FitNotes", "Levels", "OnlineTrees", "Spread", "TrainingRows", "Trend"),
+}
 # Parameters that belong to a machine and not to a model: they are not saved.
 _MACHINE = {"n_jobs", "verbose"}
 _PLAIN = (bool, int, str, type(None))
@@ -203,7 +206,7 @@ class Decoder:
         if not hasattr(cls, "__setstate__"):  # a dataclass
             value = cls(**state)
             if hasattr(value, "unpacked"):
-                value = self._unpacked(value)
+                return self._unpacked(value)
         else:
             value = cls() if issubclass(cls, BaseEstimator) else cls.__new__(cls)
             value.__setstate__(state)
@@ -217,9 +220,11 @@ class Decoder:
         if packed.n_bytes > settings.FILE_UNPACKED * self._n_bytes:
             raise ModelFileError("Its model claims far more memory than the file has bytes.")
         try:
-            return packed.unpacked()
+            value = packed.unpacked()
         except ValueError as error:
             raise ModelFileError(f"Its model is inconsistent: {error}") from error
+        _check(value, follows=True)
+        return value
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -244,10 +249,10 @@ def _check_names(cls: Any, names: set[str]) -> None:
         raise ModelFileError(f"A {cls.__name__} lacks, or must not have, {sorted(wrong)}.")
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, *, follows: bool = False) -> None:
     """Refuse an object whose fields have other types than it declares, or that contradicts itself.
 
-    The parts of the object have been checked before.
+    The parts of the object have been checked before, and so has what it ``follows`` from.
     """
     cls = type(value)
     try:
@@ -259,7 +264,8 @@ def _check(value: Any) -> None:
         elif isinstance(value, BaseEstimator):
             value._validate_params()
         if cls.__name__ not in CHECKED_BY_OWNER:
-            value.check()
+            check = getattr(value, "check_numbers", value.check) if follows else value.check
+            check()
     except ValueError as error:
         raise ModelFileError(f"Its {cls.__name__} is inconsistent: {error}") from error
 
