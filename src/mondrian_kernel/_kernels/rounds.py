@@ -14,11 +14,12 @@ from mondrian_kernel._kernels.grow import ring
 def part_nodes(X, order, cuts, begin, end, edge, spare):
     """Sort the rows of K nodes into their children, in place.
 
-    ``order`` int32 (M, N) holds the rows of ``X`` (N, D) in each tree; a node owns the slice from
+    ``order`` uint16 (M, N) holds the rows of ``X`` (N, D) in each tree; a node owns the slice from
     ``begin`` to ``end``, int32 (K,), of the order of its tree. ``cuts`` has the arrays ``tree``,
     ``dim`` int32 and ``loc`` (K,). Child 2k of node k, the left one, then owns the slice from
     ``edge[2k]`` to ``edge[2k + 1]``, child 2k + 1 that from there to ``end[k]``; ``edge`` is int32
-    (2K,). ``spare`` int32 (N,) is working memory.
+    (2K,). ``spare`` uint16 (N,) is working memory. Rows that are parted already
+    stay in their order.
     """
     for k in range(begin.size):
         tree, d, loc = cuts.tree[k], cuts.dim[k], cuts.loc[k]

@@ -15,7 +15,7 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import docs_of, keep_names, lazy, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cluster import is_collection, known_rows, row_array
-from mondrian_kernel.dask.growth import BlockGrowth
+from mondrian_kernel.dask.shares import start_growth
 from mondrian_kernel.features import MondrianFeatures
 
 
@@ -80,7 +80,7 @@ class DaskMondrianFeatures(MondrianFeatures):
         lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
         rows, names = row_array(X)
         seed = draw_seed(self.random_state)
-        growth = BlockGrowth(Blocks(rows), self.n_estimators, seed)
+        growth = start_growth(Blocks(rows), self.n_estimators, seed)
         trees, _ = run_growth(growth, float(lifetimes[-1]), self.max_cells)
         self.n_features_in_, self._seed = trees.n_dims, seed
         keep_names(self, names)
