@@ -516,6 +516,7 @@ CODE_BYTES = 60_000_000  # compiled code when it first runs on a worker
 # 10 000 rows of 10 columns the kernels take 1.1 to 1.6 times as long as growth in one place, with
 # 100 000 rows at once 1.5 to 2.7 times. Dask's own work comes on top.
 ROUND_NUMBERS = 2**17  # numbers of a slab of rows, 1 MB
+ROUND_TREES_LEAST = 8  # trees that grow at once; with fewer, reading the rows takes longer
 ROUND_ROWS_LEAST = 8192  # rows of a slab at least, since each has a table of the open nodes
 ROUND_STEP = 1.5  # expected cuts per cell in a step with a bound on cells: a step costs rounds
 

@@ -92,9 +92,10 @@ def test_same_trees_on_odd_rows(X, way):
     )
 
 
-@pytest.mark.parametrize("at_once", [None, 3, 1])
+@pytest.mark.parametrize("at_once", [None, 3, 1, 0])
 def test_growing_in_steps_changes_nothing(at_once, monkeypatch):
-    """However many trees grow at once, and in several slabs of rows."""
+    """However many trees grow at once, or if nothing is remembered, and in slabs of rows."""
+    monkeypatch.setattr(settings, "ROUND_TREES_LEAST", 1)
     monkeypatch.setattr(settings, "ROUND_ROWS_LEAST", 100)
     monkeypatch.setattr(settings, "ROUND_NUMBERS", 1)
     steps, once = grown(in_chunks(ROWS, 3), 7, at_once=at_once), Growth(ROWS, 7, SEED)
@@ -128,14 +129,17 @@ def test_a_round_for_each_level():
     assert blocks.n_rounds == depth.max()
 
 
-@pytest.mark.parametrize(("free", "at_once"), [(0, 1), (4 * 700 * 3, 3), (4 * 700 * 3 - 1, 2)])
+@pytest.mark.parametrize(("free", "at_once"), [(4 * 700 * 3, 3), (4 * 700 * 3 - 1, 0)])
 def test_as_many_trees_at_once_as_there_is_room_for(free, at_once, monkeypatch):
     """Two bytes for each row and tree, in half of the memory; the trees are the same."""
+    monkeypatch.setattr(settings, "ROUND_TREES_LEAST", 3)
     monkeypatch.setattr(growth, "free_bytes", lambda: free)
-    blocks = grown(in_chunks(ROWS, 2), 7)
-    blocks.advance(0.5)
-    assert blocks._at_once == at_once
-    assert_same_trees(blocks.freeze()[0], local_trees(0.5))
+    some, all_at_once = grown(in_chunks(ROWS, 2), 7), grown(in_chunks(ROWS, 2), 7, at_once=7)
+    for blocks in some, all_at_once:
+        blocks.advance(0.5)
+        assert_same_trees(blocks.freeze()[0], local_trees(0.5))
+    assert (some.n_rounds > all_at_once.n_rounds) == (at_once > 0)
+    assert some._keeps_places == (at_once > 0)
 
 
 def local_trees(lifetime):

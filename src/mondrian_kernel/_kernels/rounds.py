@@ -65,6 +65,24 @@ def bound_nodes(X, order, tree, begin, end, bounds):
 
 
 @kernel
+def bound_ends(X, number, node, bounds):
+    """Widen the ``bounds`` of :func:`bound_nodes` by rows ``X`` (N, D) in any order.
+
+    Row i is in node ``node[i]``, uint32 (N,), and counts for the entry ``number[node[i]]``, if that
+    is not below 0.
+    """
+    lower, upper = bounds.lower, bounds.upper
+    for i in range(node.size):
+        k = number[node[i]]
+        if k >= 0:
+            bounds.n_rows[k] += 1
+            for d in range(X.shape[1]):
+                v = X[i, d]
+                lower[k, d] = v if v < lower[k, d] else lower[k, d]
+                upper[k, d] = v if v > upper[k, d] else upper[k, d]
+
+
+@kernel
 def next_cuts(clocks, tight, count, lifetime, dim, loc):
     """Let the lazy clocks of K nodes run on to their next cut, or to ``lifetime``.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
@@ -23,6 +23,7 @@ from mondrian_kernel.dask.cluster import (
     in_steps,
     joined,
     persist,
+    send,
 )
 
 
@@ -53,7 +54,7 @@ class Start(NamedTuple):
     """Where growth begins: ``steps`` down the trees from each ``root`` (M,), and the open nodes.
 
     ``number`` (n_nodes,) is the number of an open node, as in a round, and -1 for others; ``tree``
-    (K,) that of the tree of each open node.
+    (K,) that of the tree of each of them.
     """
 
     root: IntArray
@@ -88,7 +89,9 @@ class BlockGrowth(Growth):
     over the rows for each draw, and the bounds of all columns are needed in the end.)
 
     Between rounds workers remember where their rows are, 2 bytes for each row and tree. As many
-    trees grow at once as there is room for, ``at_once``. ``n_rounds`` counts the passes over rows.
+    trees grow at once as there is room for, ``at_once``. If these are too few to be worth their
+    passes over the rows, 0, nothing is remembered: rows go down all trees in every round.
+    ``n_rounds`` counts the passes.
     """
 
     _step = settings.ROUND_STEP
@@ -100,7 +103,10 @@ class BlockGrowth(Growth):
         check_ranges(box)
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, 1
         self.n_rounds = 0
-        self._at_once = at_once or max(1, int(free_bytes() / (4 * n_rows)))  # half of it stays free
+        if at_once is None:
+            at_once = int(free_bytes() / (4 * n_rows))  # half of the memory stays free
+        too_few = at_once < min(n_trees, settings.ROUND_TREES_LEAST)
+        self._at_once, self._keeps_places = (n_trees, False) if too_few else (at_once, True)
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
         lower, upper = (np.tile(side, (n_trees, 1)) for side in box)
@@ -131,8 +137,7 @@ class BlockGrowth(Growth):
         trees, n_columns = self._blocks[0], bounds.lower.shape[1]
         node, key, draw, clock, box = clocks
         number, waiting = np.arange(node.size, dtype=np.int32), np.empty(0, np.int32)
-        start: Start | None = self._start(first, node)
-        kept: list[Delayed | None] = [None] * self._rows.n_blocks
+        kept: list[Any] = [send(self._start(first, node))] * self._rows.n_blocks
         resting: list[Any] = []
         while True:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
@@ -146,12 +151,18 @@ class BlockGrowth(Growth):
                 return resting
             node, key, clock, dim = node[cut], key[cut], np.repeat(clock[cut], 2), dim[cut]
             children = self._cut(node, dim, loc[cut], clock[::2])
-            tree = trees.links[node, TREE] - np.int32(first)
-            cuts = Round(number[cut], waiting, tree, dim, loc[cut])
-            passed = self._rows.map(_next_places, start, cuts, each=kept)
-            joint = joined(delayed_call(passed, itemgetter(1)), merge_bounds)
-            *kept, joint = persist([*delayed_call(passed, itemgetter(0)), joint])
-            bounds, start = compute([joint])[0], None
+            if self._keeps_places:
+                tree = trees.links[node, TREE] - np.int32(first)
+                cuts = Round(number[cut], waiting, tree, dim, loc[cut])
+                passed = self._rows.map(_next_places, cuts, each=kept)
+                answers = delayed_call(passed, itemgetter(1))
+                *kept, joint = persist(
+                    [*delayed_call(passed, itemgetter(0)), joined(answers, merge_bounds)]
+                )
+            else:
+                start = self._start(first, children)
+                joint = joined(self._rows.map(_bounds_at, start), merge_bounds)
+            bounds = compute([joint])[0]
             self._bounds.append(bounds)
             self.n_rounds += 1
             number = np.arange(waiting.size + children.size, dtype=np.int32)
@@ -236,36 +247,48 @@ class BlockGrowth(Growth):
 
 
 def _next_places(
-    rows: Rows, before: list[Places] | None, start: Start | None, cuts: Round
+    rows: Rows, before: Start | list[Places], cuts: Round
 ) -> tuple[list[Places], Bounds]:
     """Return where the rows of each slab are after a round, and the bounds of its new nodes.
 
-    ``before`` is where they were in the round before; in the first one there is a ``start``.
+    ``before`` is where they were after the round before, or where growth begins.
     """
-    slabs = _slabs(*rows.X.shape)
+    slabs = [rows.X[s] for s in _slabs(*rows.X.shape)]
     bounds = _no_bounds(2 * cuts.cut.size, rows.X.shape[1])
-    places = []
-    for k, s in enumerate(slabs):
-        X = rows.X[s]
-        place = before[k] if start is None else _places_at(X, start)
-        places.append(_advance(X, place, cuts, bounds))
-    return places, bounds
+    places = [_places_at(X, before) for X in slabs] if isinstance(before, Start) else before
+    return [_advance(X, at, cuts, bounds) for X, at in zip(slabs, places, strict=True)], bounds
+
+
+def _bounds_at(rows: Rows, start: Start) -> Bounds:
+    """Return the bounds of open nodes, from rows that go down the trees; none is remembered."""
+    from mondrian_kernel._kernels.rounds import bound_ends
+
+    bounds = _no_bounds(start.tree.size, rows.X.shape[1])
+    for s in _slabs(*rows.X.shape):
+        for node in _ends(rows.X[s], start):
+            bound_ends(rows.X[s], start.number, node, bounds)
+    return bounds
+
+
+def _ends(X: FloatArray, start: Start) -> Iterator[NDArray[np.uint32]]:
+    """Send rows down the trees; yields the ends that they come to, tree by tree."""
+    from mondrian_kernel._kernels.walk import descend
+
+    node, at = np.empty(X.shape[0], np.uint32), np.empty(settings.WALK_LANES, np.uint64)
+    for root in start.root:
+        descend(X, root, start.steps, node, at)
+        yield node
 
 
 def _places_at(X: FloatArray, start: Start) -> Places:
     """Send rows down the trees and sort them by open nodes; rows of others come first."""
-    from mondrian_kernel._kernels.walk import descend
-
     order = np.empty((start.root.size, X.shape[0]), np.uint16)
     begin, end = np.empty((2, start.tree.size), np.int32)
-    node, at = np.empty(X.shape[0], np.uint32), np.empty(settings.WALK_LANES, np.uint64)
-    for tree, root in enumerate(start.root):
-        descend(X, root, start.steps, node, at)
+    for tree, node in enumerate(_ends(X, start)):
         number, own = start.number[node], np.flatnonzero(start.tree == tree)
         order[tree] = np.argsort(number, kind="stable")
         number = number[order[tree]]
-        begin[own] = np.searchsorted(number, own)
-        end[own] = np.searchsorted(number, own, side="right")
+        begin[own], end[own] = (np.searchsorted(number, own, side) for side in ("left", "right"))
     return Places(order, begin, end)
 
 
@@ -310,5 +333,8 @@ def _no_bounds(n: int, n_columns: int) -> Bounds:
 
 
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:
-    """Bounds and numbers of the rows of two blocks."""
-    return Bounds(np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper), a.n_rows + b.n_rows)
+    """Bounds and numbers of the rows of two blocks. It widens ``a``, which twice does no harm."""
+    lower, upper = (np.require(side, None, "W") for side in a[:2])
+    np.minimum(lower, b.lower, out=lower)
+    np.maximum(upper, b.upper, out=upper)
+    return Bounds(lower, upper, a.n_rows + b.n_rows)
