@@ -41,8 +41,8 @@ from mondrian_kernel.dask.shares import cells_on_blocks, start_growth
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_ROWS = """Rows, finite. They are read once for each level of the trees: ``persist`` them if they
-            fit into the memory of the workers."""
+_ROWS = """Rows, finite. They are read in several passes: ``persist`` them if they fit into the
+            memory of the workers."""
 
 
 def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:

@@ -26,8 +26,9 @@ class DaskMondrianFeatures(MondrianFeatures):
         \phi(x)^\top \phi(x') = k_M(x, x') \approx \exp(-\lambda \lVert x - x' \rVert_1)
 
     The same trees, bit for bit, as :class:`mondrian_kernel.MondrianFeatures` grows on all rows in
-    one place with the same seed, whatever the blocks and the workers. Rows never move: the cuts go
-    to the blocks, which answer with the bounds of their rows, once for each level of the trees.
+    one place with the same seed, whatever the blocks and the workers. If the rows fit on each
+    worker, workers share the trees. Else rows never move: the cuts go to the blocks, which answer
+    with the bounds of their rows, once for each level of the trees.
     :meth:`transform` of a collection is lazy; of an array it is that of the parent.
 
     Parameters

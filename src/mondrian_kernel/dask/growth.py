@@ -137,7 +137,8 @@ class BlockGrowth(Growth):
         trees, n_columns = self._blocks[0], bounds.lower.shape[1]
         node, key, draw, clock, box = clocks
         number, waiting = np.arange(node.size, dtype=np.int32), np.empty(0, np.int32)
-        kept: list[Any] = [send(self._start(first, node))] * self._rows.n_blocks
+        start = send(self._start(first, node)) if self._keeps_places else None
+        kept: list[Any] = [start] * self._rows.n_blocks
         resting: list[Any] = []
         while True:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
@@ -154,14 +155,12 @@ class BlockGrowth(Growth):
             if self._keeps_places:
                 tree = trees.links[node, TREE] - np.int32(first)
                 cuts = Round(number[cut], waiting, tree, dim, loc[cut])
-                passed = self._rows.map(_next_places, cuts, each=kept)
-                answers = delayed_call(passed, itemgetter(1))
-                *kept, joint = persist(
-                    [*delayed_call(passed, itemgetter(0)), joined(answers, merge_bounds)]
-                )
+                kept = self._rows.map(_next_places, cuts, each=kept)
+                joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
+                *kept, joint = persist([*kept, joint])
             else:
-                start = self._start(first, children)
-                joint = joined(self._rows.map(_bounds_at, start), merge_bounds)
+                there = self._rows.map(_bounds_at, self._start(first, children))
+                joint = joined(there, merge_bounds)
             bounds = compute([joint])[0]
             self._bounds.append(bounds)
             self.n_rounds += 1
@@ -246,16 +245,17 @@ class BlockGrowth(Growth):
         return frozen, np.empty((0, self.n_trees), np.int32)
 
 
-def _next_places(
-    rows: Rows, before: Start | list[Places], cuts: Round
-) -> tuple[list[Places], Bounds]:
+_Kept = tuple[list[Places], Bounds]
+
+
+def _next_places(rows: Rows, before: Start | _Kept, cuts: Round) -> _Kept:
     """Return where the rows of each slab are after a round, and the bounds of its new nodes.
 
-    ``before`` is where they were after the round before, or where growth begins.
+    ``before`` is what was returned in the round before, or where growth begins.
     """
     slabs = [rows.X[s] for s in _slabs(*rows.X.shape)]
     bounds = _no_bounds(2 * cuts.cut.size, rows.X.shape[1])
-    places = [_places_at(X, before) for X in slabs] if isinstance(before, Start) else before
+    places = [_places_at(X, before) for X in slabs] if isinstance(before, Start) else before[0]
     return [_advance(X, at, cuts, bounds) for X, at in zip(slabs, places, strict=True)], bounds
 
 
