@@ -94,8 +94,8 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
 
     The model is that of :class:`mondrian_kernel.MondrianKernelRegressor` with the same seed: the
     same trees and, up to rounding or the tolerance of the solver, the same weights. Rows stay
-    on the workers; sums over them move. With ``lifetime="auto"`` it is the very same model, error bars
-    included: the client reads the blocks one at a time and fits their compact form.
+    on the workers; sums over them move. With ``lifetime="auto"`` it is the very same model, error
+    bars included: the client reads the blocks one at a time and fits their compact form.
 
     Parameters
     ----------
