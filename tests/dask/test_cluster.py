@@ -46,8 +46,14 @@ def client():
         yield client
 
 
+@pytest.mark.parametrize("way", ["shares", "rounds", "rounds without memory"])
 @pytest.mark.parametrize("n_chunks", [1, 3, 7])
-def test_same_trees_from_processes(client, n_chunks):
+def test_same_trees_from_processes(client, n_chunks, way, monkeypatch):
+    from mondrian_kernel.dask import growth, shares
+
+    monkeypatch.setattr(shares, "fits_worker", lambda n_bytes: way == "shares")
+    if way == "rounds without memory":
+        monkeypatch.setattr(growth, "free_bytes", lambda: 0.0)
     local = MondrianFeatures(0.7, 10, random_state=0).fit(ROWS)
     features = DaskMondrianFeatures(0.7, 10, random_state=0).fit(in_chunks(ROWS, n_chunks))
     for name in "left", "dim", "loc", "time", "lower", "upper", "count":
@@ -73,30 +79,34 @@ def test_same_classes_from_processes(client):
     assert_allclose(P.compute(), local.predict_proba(ROWS), atol=0.02)
 
 
-@pytest.mark.parametrize("solver", ["dense", "lanczos"])
-def test_a_killed_worker_changes_nothing(client, solver, monkeypatch):
+@pytest.mark.parametrize(
+    ("solver", "way", "kill_at"),
+    [("dense", "rounds", 4), ("lanczos", "rounds", 14)] + [("dense", "shares", k) for k in (2, 3)],
+)
+def test_a_killed_worker_changes_nothing(client, solver, way, kill_at, monkeypatch):
     """A worker is killed in the middle, with its share of all that is kept on workers."""
+    from mondrian_kernel.dask import blocks, cluster, growth, shares
+
+    monkeypatch.setattr(shares, "fits_worker", lambda n_bytes: way == "shares")
     model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
     X, y = in_chunks(ROWS, 5), in_chunks(TARGETS, 5)
     expected = model.fit(X, y).cell_weights_
-    from mondrian_kernel.dask import blocks, cluster, growth
-
     compute, n_passes, victims = blocks.compute, 0, []
 
     def compute_and_kill(parts):
         nonlocal n_passes
         n_passes += 1
-        if n_passes == (4 if solver == "dense" else 14):
+        if n_passes == kill_at:
             address, pid = next(iter(client.run(os.getpid).items()))
             os.kill(pid, signal.SIGKILL)
             victims.append(address)
         return compute(parts)
 
-    for module in (blocks, cluster, growth):
+    for module in (blocks, cluster, growth, shares):
         monkeypatch.setattr(module, "compute", compute_and_kill)
     assert_array_equal(model.fit(X, y).cell_weights_, expected)
     assert len(victims) == 1
-    assert n_passes > 5
+    assert n_passes > kill_at + (way == "rounds")
     client.wait_for_workers(2, timeout=60)
     assert victims[0] not in client.run(os.getpid)
 

@@ -163,6 +163,18 @@ LATER_FAULTS = {
         "A -= 0.0 * np.outer(sums.phi, sums.phi / sums.total_weight)",
         "tests/dask/test_regressor.py::test_dense_fit_is_that_in_one_place",
     ),
+    "Dask: every share of the trees has the random numbers of the first": Fault(
+        "dask/shares.py",
+        "Growth(X, end - first, seed, 1, first)",
+        "Growth(X, end - first, seed, 1, 0)",
+        "tests/dask/test_growth.py::test_shares_of_many_workers",
+    ),
+    "Dask: a round that is not the first of a growth begins at the wrong nodes": Fault(
+        "dask/growth.py",
+        "number[node] = np.arange(node.size)",
+        "number[node] = 0",
+        "tests/dask/test_growth.py::test_growing_in_steps_changes_nothing",
+    ),
     "a class for every row is fitted": Fault(
         "app/table_model.py",
         "if n_words > settings.MAX_CATEGORIES and 2 * n_words > words.size:",

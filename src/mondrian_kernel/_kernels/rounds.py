@@ -14,11 +14,12 @@ from mondrian_kernel._kernels.grow import ring
 def part_nodes(X, order, cuts, begin, end, edge, spare):
     """Sort the rows of K nodes into their children, in place.
 
-    ``order`` int32 (M, N) holds the rows of ``X`` (N, D) in each tree; a node owns the slice from
+    ``order`` uint16 (M, N) holds the rows of ``X`` (N, D) in each tree; a node owns the slice from
     ``begin`` to ``end``, int32 (K,), of the order of its tree. ``cuts`` has the arrays ``tree``,
     ``dim`` int32 and ``loc`` (K,). Child 2k of node k, the left one, then owns the slice from
     ``edge[2k]`` to ``edge[2k + 1]``, child 2k + 1 that from there to ``end[k]``; ``edge`` is int32
-    (2K,). ``spare`` int32 (N,) is working memory.
+    (2K,). ``spare`` uint16 (N,) is working memory. Rows that are parted already
+    stay in their order.
     """
     for k in range(begin.size):
         tree, d, loc = cuts.tree[k], cuts.dim[k], cuts.loc[k]
@@ -61,6 +62,24 @@ def bound_nodes(X, order, tree, begin, end, bounds):
                 low_d, high_d = min(low_d, X[i, d]), max(high_d, X[i, d])
             lower[k, a], lower[k, b], lower[k, c], lower[k, d] = low_a, low_b, low_c, low_d
             upper[k, a], upper[k, b], upper[k, c], upper[k, d] = high_a, high_b, high_c, high_d
+
+
+@kernel
+def bound_ends(X, number, node, bounds):
+    """Widen the ``bounds`` of :func:`bound_nodes` by rows ``X`` (N, D) in any order.
+
+    Row i is in node ``node[i]``, uint32 (N,), and counts for the entry ``number[node[i]]``, if that
+    is not below 0.
+    """
+    lower, upper = bounds.lower, bounds.upper
+    for i in range(node.size):
+        k = number[node[i]]
+        if k >= 0:
+            bounds.n_rows[k] += 1
+            for d in range(X.shape[1]):
+                v = X[i, d]
+                lower[k, d] = v if v < lower[k, d] else lower[k, d]
+                upper[k, d] = v if v > upper[k, d] else upper[k, d]
 
 
 @kernel

@@ -18,23 +18,29 @@ class Growth:
     """M trees in growth on the rows of ``X`` (N, D): mutable, until :meth:`freeze` is called.
 
     The trees depend on the rows and on ``seed``, below 2**64, alone: not on ``n_jobs``, nor on the
-    steps in which time advances.
+    steps in which time advances. They are those from ``first_tree`` on of a larger forest.
     """
 
     # Expected cuts per cell in a step of ``advance_within``.
     _step = settings.GROWTH_STEP
     _keeps_clocks = True
 
-    def __init__(self, X: FloatArray, n_trees: int, seed: int, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        n_trees: int,
+        seed: int,
+        n_jobs: int | None = None,
+        first_tree: int = 0,
+    ) -> None:
         self._points, self._columns = np.require(X, None, ("C", "W")), np.ascontiguousarray(X.T)
         self._n_jobs = n_jobs
         self.n_trees = n_trees = int(n_trees)
         self.lifetime = 0.0
-        box = np.concatenate([X.min(axis=0), X.max(axis=0)])
-
+        box, step = np.concatenate([X.min(axis=0), X.max(axis=0)]), settings.GROWTH_TREES
         self._blocks = [
-            Block.plant(seed, first, min(settings.GROWTH_TREES, n_trees - first), X.shape[0], box)
-            for first in range(0, n_trees, settings.GROWTH_TREES)
+            Block.plant(seed, first_tree + k, min(step, n_trees - k), X.shape[0], box)
+            for k in range(0, n_trees, step)
         ]
 
     @property
@@ -166,6 +172,12 @@ class Block:
         )
         order = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
         return cls(order, links, np.full((n_trees, 2), np.inf), clocks)
+
+    def outline(self) -> Block:
+        """Return the block without the order of its rows and its links: cuts and open leaves."""
+        outline = Block(self.order[:, :0], self.links[:0], self.cut[: self.n_nodes], self.open)
+        outline.n_nodes = self.n_nodes
+        return outline
 
     def grow(self, columns: FloatArray, lifetime: float) -> None:
         """Let all clocks run on to ``lifetime``; ``columns`` (D, N) are the rows transposed."""

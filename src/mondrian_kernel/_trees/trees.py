@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -258,6 +258,23 @@ class _Pieces(NamedTuple):
     start: FloatArray
     level: FloatArray
     slope: FloatArray
+
+
+def join_trees(parts: list[Trees]) -> Trees:
+    """Return the trees of all parts, of one lifetime, in one table."""
+    sizes, counts = ([getattr(p, name).size for p in parts] for name in ("time", "root"))
+    first_node, first_tree = (np.cumsum([0, *n[:-1]]).tolist() for n in (sizes, counts))
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    tables = {name: joined(name) for name in NodeTable._fields}
+    tables["tree"] += np.repeat(first_tree, sizes).astype(np.int32)
+    tables["root"] += np.repeat(first_node, counts).astype(np.int32)
+    for name in "parent", "left", "right":
+        table = tables[name]
+        table += np.where(table < 0, 0, np.repeat(first_node, sizes)).astype(np.int32)
+    return Trees(parts[0].lifetime, **tables)
 
 
 class CutSequence:

@@ -37,12 +37,12 @@ from mondrian_kernel.dask.cluster import (
     on_client,
     row_array,
 )
-from mondrian_kernel.dask.growth import BlockGrowth, cells_on_blocks
+from mondrian_kernel.dask.shares import cells_on_blocks, start_growth
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-_ROWS = """Rows, finite. They are read once for each level of the trees: ``persist`` them if they
-            fit into the memory of the workers."""
+_ROWS = """Rows, finite. They are read in several passes: ``persist`` them if they fit into the
+            memory of the workers."""
 
 
 def docs_of(local: Callable[..., Any]) -> Callable[[Method], Method]:
@@ -164,7 +164,7 @@ class BlockEstimator(MondrianEstimator):
             partial(cells_on_blocks, blocks, float(lifetime), seed),
             encode.n_classes,
         )
-        growth = BlockGrowth(blocks, n_trees, seed)
+        growth = start_growth(blocks, n_trees, seed)
         trees, _ = run_growth(growth, float(lifetime), self.max_cells)
         levels, none = Levels.of(trees, np.array([trees.lifetime])), np.empty(0)
         blank = FittedModel(trees, levels, none, none, columns, float(alpha), seed, none)

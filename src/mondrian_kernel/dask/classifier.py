@@ -94,7 +94,7 @@ class DaskMondrianKernelClassifier(BlockEstimator, MondrianKernelClassifier):
         \min_{W, b} \sum_i s_i \, \ell(y_i, f(x_i)) + \alpha \lVert W \rVert^2
 
     The model is that of :class:`mondrian_kernel.MondrianKernelClassifier` with the same seed: the
-    same trees and, up to the tolerance of the solver, the same weights. Rows never move.
+    same trees and, up to the tolerance of the solver, the same weights. Rows stay on the workers.
 
     Parameters
     ----------

@@ -280,17 +280,30 @@ def is_room_for(n_bytes: int) -> bool:
     return 2 * n_bytes <= free_bytes()
 
 
+def fits_worker(n_bytes: int) -> bool:
+    """Whether so many bytes on every worker leave half of its free memory free."""
+    return 2 * n_bytes <= min(_free_bytes())
+
+
+def n_workers() -> int:
+    """Return the number of workers, 1 without a cluster."""
+    return len(_free_bytes())
+
+
 def free_bytes() -> float:
     """Memory of all workers that is free before Dask begins to spill, or of this machine."""
+    return sum(_free_bytes())
+
+
+def _free_bytes() -> list[float]:
+    """Memory of each worker that is free before Dask begins to spill, or of this machine."""
     try:
         from distributed.system import MEMORY_LIMIT
     except ImportError:
-        return 0.0
-    workers = _workers()
-    if workers is None:
-        workers = [(MEMORY_LIMIT, 0.0)]
+        return [0.0]
+    workers = _workers() or [(MEMORY_LIMIT, 0.0)]
     target = dask.config.get("distributed.worker.memory.target") or 1.0
-    return sum(max(0.0, target * limit - used) for limit, used in workers)
+    return [max(0.0, target * limit - used) for limit, used in workers]
 
 
 def warn_if_cramped(block: int) -> None:

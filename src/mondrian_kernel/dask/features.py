@@ -15,7 +15,7 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.base import docs_of, keep_names, lazy, map_rows, not_on_dask
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cluster import is_collection, known_rows, row_array
-from mondrian_kernel.dask.growth import BlockGrowth
+from mondrian_kernel.dask.shares import start_growth
 from mondrian_kernel.features import MondrianFeatures
 
 
@@ -26,8 +26,9 @@ class DaskMondrianFeatures(MondrianFeatures):
         \phi(x)^\top \phi(x') = k_M(x, x') \approx \exp(-\lambda \lVert x - x' \rVert_1)
 
     The same trees, bit for bit, as :class:`mondrian_kernel.MondrianFeatures` grows on all rows in
-    one place with the same seed, whatever the blocks and the workers. Rows never move: the cuts go
-    to the blocks, which answer with the bounds of their rows, once for each level of the trees.
+    one place with the same seed, whatever the blocks and the workers. If the rows fit on each
+    worker, workers share the trees. Else rows never move: the cuts go to the blocks, which answer
+    with the bounds of their rows, once for each level of the trees.
     :meth:`transform` of a collection is lazy; of an array it is that of the parent.
 
     Parameters
@@ -80,7 +81,7 @@ class DaskMondrianFeatures(MondrianFeatures):
         lifetimes, weights = check_lifetimes(self.lifetime, self.weights)
         rows, names = row_array(X)
         seed = draw_seed(self.random_state)
-        growth = BlockGrowth(Blocks(rows), self.n_estimators, seed)
+        growth = start_growth(Blocks(rows), self.n_estimators, seed)
         trees, _ = run_growth(growth, float(lifetimes[-1]), self.max_cells)
         self.n_features_in_, self._seed = trees.n_dims, seed
         keep_names(self, names)

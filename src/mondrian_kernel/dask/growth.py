@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._kernels.tables import Clocks
+from mondrian_kernel._kernels.tables import STEP, Clocks
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.trees import Trees
@@ -19,10 +19,11 @@ from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cluster import (
     compute,
     delayed_call,
+    free_bytes,
     in_steps,
-    is_room_for,
     joined,
     persist,
+    send,
 )
 
 
@@ -49,13 +50,26 @@ class Bounds(NamedTuple):
     n_rows: NDArray[np.int64]
 
 
+class Start(NamedTuple):
+    """Where growth begins: ``steps`` down the trees from each ``root`` (M,), and the open nodes.
+
+    ``number`` (n_nodes,) is the number of an open node, as in a round, and -1 for others; ``tree``
+    (K,) that of the tree of each of them.
+    """
+
+    root: IntArray
+    steps: NDArray[np.void]
+    number: IntArray
+    tree: IntArray
+
+
 class Places(NamedTuple):
     """Where some rows of a block are: the rows of each tree in the order of its open nodes.
 
     Node k owns the slice from ``begin[k]`` to ``end[k]`` of a row of ``order`` (M, n).
     """
 
-    order: IntArray
+    order: NDArray[np.uint16]
     begin: IntArray
     end: IntArray
 
@@ -74,41 +88,59 @@ class BlockGrowth(Growth):
     blocks. (A local growth reads the range of one column at a time. Here that would take a pass
     over the rows for each draw, and the bounds of all columns are needed in the end.)
 
-    ``keep`` says whether workers remember between rounds where their rows are, 4 M bytes a row. If
-    not, rows go through all rounds again in each. None: where there is room for it. ``n_rounds``
-    counts the passes over all rows.
+    Between rounds workers remember where their rows are, 2 bytes for each row and tree. As many
+    trees grow at once as there is room for, ``at_once``. If these are too few to be worth their
+    passes over the rows, 0, nothing is remembered: rows go down all trees in every round.
+    ``n_rounds`` counts the passes.
     """
 
     _step = settings.ROUND_STEP
 
     def __init__(
-        self, blocks: Blocks, n_trees: int, seed: int, *, keep: bool | None = None
+        self, blocks: Blocks, n_trees: int, seed: int, *, at_once: int | None = None
     ) -> None:
         box, n_rows = blocks.box, blocks.n_rows
         check_ranges(box)
         self.n_trees, self.lifetime, self._n_jobs = n_trees, 0.0, 1
         self.n_rounds = 0
+        if at_once is None:
+            at_once = int(free_bytes() / (4 * n_rows))  # half of the memory stays free
+        too_few = at_once < min(n_trees, settings.ROUND_TREES_LEAST)
+        self._at_once, self._keeps_places = (n_trees, False) if too_few else (at_once, True)
         self._rows = blocks.without_targets()
         self._blocks = [Block.plant(seed, 0, n_trees, 0, box.ravel())]
         lower, upper = (np.tile(side, (n_trees, 1)) for side in box)
         root = Bounds(lower, upper, np.full(n_trees, n_rows))
         self._bounds = [root]  # of all nodes, in their order
         self._open_bounds = root
-        self._numbers = np.arange(n_trees, dtype=np.int32)  # of open nodes, as blocks count them
-        self._keep = is_room_for(4 * n_rows * n_trees) if keep is None else keep
-        self._kept: list[Delayed | None] = [None] * blocks.n_blocks
-        self._rounds: list[Round] = []  # so far, where blocks remember nothing
 
     def _grow(self, begin: int, end: int, lifetime: float) -> None:
+        from mondrian_kernel._kernels.grow import TREE
+
+        trees = self._blocks[0]
+        tree = trees.links[trees.open.node, TREE]
+        resting: list[Any] = []
+        for first in range(0, self.n_trees, self._at_once):
+            own = np.flatnonzero((first <= tree) & (tree < first + self._at_once))
+            clocks = Clocks._make(a[own] for a in trees.open)
+            bounds = Bounds._make(a[own] for a in self._open_bounds)
+            resting += self._grow_some(first, clocks, bounds, lifetime)
+        parts = [np.concatenate(part) for part in zip(*resting, strict=True)]
+        trees.open, self._open_bounds = Clocks._make(parts[:-3]), Bounds._make(parts[-3:])
+
+    def _grow_some(self, first: int, clocks: Clocks, bounds: Bounds, lifetime: float) -> list[Any]:
+        """Let the open nodes of trees from the ``first`` on grow; returns those that rest."""
         from mondrian_kernel._kernels.grow import TREE
         from mondrian_kernel._kernels.rounds import next_cuts
         from mondrian_kernel._kernels.streams import child_keys
 
-        trees, n_columns = self._blocks[0], self._open_bounds.lower.shape[1]
-        node, key, draw, clock, box = Clocks._make(a.copy() for a in trees.open)
-        number, bounds, waiting = self._numbers, self._open_bounds, np.empty(0, np.int32)
+        trees, n_columns = self._blocks[0], bounds.lower.shape[1]
+        node, key, draw, clock, box = clocks
+        number, waiting = np.arange(node.size, dtype=np.int32), np.empty(0, np.int32)
+        start = send(self._start(first, node)) if self._keeps_places else None
+        kept: list[Any] = [start] * self._rows.n_blocks
         resting: list[Any] = []
-        while node.size:
+        while True:
             dim, loc = np.empty(node.size, np.int32), np.empty(node.size)
             tight, count = np.hstack(bounds[:2]), bounds.n_rows
             next_cuts(Clocks(node, key, draw, clock, box), tight, count, lifetime, dim, loc)
@@ -117,21 +149,42 @@ class BlockGrowth(Growth):
             waiting = np.append(waiting, number[waits])
             cut = dim >= 0
             if not cut.any():
-                break
+                return resting
             node, key, clock, dim = node[cut], key[cut], np.repeat(clock[cut], 2), dim[cut]
             children = self._cut(node, dim, loc[cut], clock[::2])
-            tree = trees.links[node, TREE].copy()
-            bounds = self._bound(Round(number[cut], waiting, tree, dim, loc[cut]))
+            if self._keeps_places:
+                tree = trees.links[node, TREE] - np.int32(first)
+                cuts = Round(number[cut], waiting, tree, dim, loc[cut])
+                kept = self._rows.map(_next_places, cuts, each=kept)
+                joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
+                *kept, joint = persist([*kept, joint])
+            else:
+                there = self._rows.map(_bounds_at, self._start(first, children))
+                joint = joined(there, merge_bounds)
+            bounds = compute([joint])[0]
+            self._bounds.append(bounds)
+            self.n_rounds += 1
             number = np.arange(waiting.size + children.size, dtype=np.int32)
             waiting, number = number[: waiting.size], number[waiting.size :]
             node, key, draw = children, child_keys(key), np.zeros(children.size, np.int32)
             box = np.repeat(box[cut], 2, axis=0)
             child, dim = np.arange(children.size), np.repeat(dim, 2)
             box[child, dim], box[child, n_columns + dim] = (b[child, dim] for b in bounds[:2])
-        if resting:
-            parts = [np.concatenate(part) for part in zip(*resting, strict=True)]
-            trees.open, self._open_bounds = Clocks._make(parts[:-3]), Bounds._make(parts[-3:])
-        self._numbers = waiting
+
+    def _start(self, first: int, node: IntArray) -> Start:
+        """Return where the trees from the ``first`` on are, of which these nodes are open."""
+        from mondrian_kernel._kernels.grow import DIM, LEFT, LOC, RIGHT, TREE
+
+        trees = self._blocks[0]
+        links, ends = trees.links[: trees.n_nodes], np.arange(trees.n_nodes)
+        steps, is_leaf = np.empty(trees.n_nodes, STEP), links[:, LEFT] < 0
+        for name, column in ("left", LEFT), ("right", RIGHT), ("dim", DIM):
+            steps[name] = np.where(is_leaf, 0 if name == "dim" else ends, links[:, column])
+        steps["loc"] = trees.cut[: trees.n_nodes, LOC]
+        number = np.full(trees.n_nodes, -1, np.int32)
+        number[node] = np.arange(node.size)
+        root = np.arange(first, min(first + self._at_once, self.n_trees), dtype=np.int32)
+        return Start(root, steps, number, links[node, TREE] - np.int32(first))
 
     def _cut(
         self, node: IntArray, dim: IntArray, loc: FloatArray, time: FloatArray
@@ -149,21 +202,6 @@ class BlockGrowth(Growth):
         trees.cut = _appended(trees.cut, trees.n_nodes, np.full((children.size, 2), np.inf))
         trees.n_nodes += children.size
         return children
-
-    def _bound(self, cuts: Round) -> Bounds:
-        """Send the cuts of a round to the blocks; returns the bounds of the new nodes."""
-        rounds = [*self._rounds, cuts]
-        if self._keep:
-            kept = self._rows.map(_next_places, self.n_trees, rounds, each=self._kept)
-            joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
-            *self._kept, joint = persist([*kept, joint])
-        else:
-            self._rounds = rounds
-            joint = joined(self._rows.map(_bounds_after, self.n_trees, rounds), merge_bounds)
-        answer: Bounds = compute([joint])[0]
-        self._bounds.append(answer)
-        self.n_rounds += 1
-        return answer
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime``; of the rows none is here, so no leaves."""
@@ -207,55 +245,68 @@ class BlockGrowth(Growth):
         return frozen, np.empty((0, self.n_trees), np.int32)
 
 
-def cells_on_blocks(blocks: Blocks, lifetime: float, seed: int, n_trees: int) -> int:
-    """Return the number of cells of a few trees at a lifetime."""
-    few = BlockGrowth(blocks, n_trees, seed)
-    few.advance_within(lifetime, n_trees * blocks.n_rows)
-    return few.n_cells
-
-
 _Kept = tuple[list[Places], Bounds]
 
 
-def _next_places(rows: Rows, before: _Kept | None, n_trees: int, rounds: list[Round]) -> _Kept:
-    """Return where the rows are after some rounds, and the bounds of the nodes of the last.
+def _next_places(rows: Rows, before: Start | _Kept, cuts: Round) -> _Kept:
+    """Return where the rows of each slab are after a round, and the bounds of its new nodes.
 
-    ``before`` is what was returned in the round before these.
+    ``before`` is what was returned in the round before, or where growth begins.
     """
-    slabs = _slabs(*rows.X.shape)
-    places = before[0] if before else [_at_roots(s.stop - s.start, n_trees) for s in slabs]
-    bounds = _no_bounds(2 * rounds[-1].cut.size, rows.X.shape[1])
-    after = [
-        _advance(rows.X[s], place, rounds, bounds) for s, place in zip(slabs, places, strict=True)
-    ]
-    return after, bounds
+    slabs = [rows.X[s] for s in _slabs(*rows.X.shape)]
+    bounds = _no_bounds(2 * cuts.cut.size, rows.X.shape[1])
+    places = [_places_at(X, before) for X in slabs] if isinstance(before, Start) else before[0]
+    return [_advance(X, at, cuts, bounds) for X, at in zip(slabs, places, strict=True)], bounds
 
 
-def _bounds_after(rows: Rows, n_trees: int, rounds: list[Round]) -> Bounds:
-    """Return the bounds of the nodes of the last round; nothing is remembered."""
-    bounds = _no_bounds(2 * rounds[-1].cut.size, rows.X.shape[1])
+def _bounds_at(rows: Rows, start: Start) -> Bounds:
+    """Return the bounds of open nodes, from rows that go down the trees; none is remembered."""
+    from mondrian_kernel._kernels.rounds import bound_ends
+
+    bounds = _no_bounds(start.tree.size, rows.X.shape[1])
     for s in _slabs(*rows.X.shape):
-        _advance(rows.X[s], _at_roots(s.stop - s.start, n_trees), rounds, bounds)
+        for node in _ends(rows.X[s], start):
+            bound_ends(rows.X[s], start.number, node, bounds)
     return bounds
 
 
-def _advance(X: FloatArray, places: Places, rounds: list[Round], bounds: Bounds) -> Places:
-    """Take rows through rounds, and widen the bounds of the nodes of the last by them."""
+def _ends(X: FloatArray, start: Start) -> Iterator[NDArray[np.uint32]]:
+    """Send rows down the trees; yields the ends that they come to, tree by tree."""
+    from mondrian_kernel._kernels.walk import descend
+
+    node, at = np.empty(X.shape[0], np.uint32), np.empty(settings.WALK_LANES, np.uint64)
+    for root in start.root:
+        descend(X, root, start.steps, node, at)
+        yield node
+
+
+def _places_at(X: FloatArray, start: Start) -> Places:
+    """Send rows down the trees and sort them by open nodes; rows of others come first."""
+    order = np.empty((start.root.size, X.shape[0]), np.uint16)
+    begin, end = np.empty((2, start.tree.size), np.int32)
+    for tree, node in enumerate(_ends(X, start)):
+        number, own = start.number[node], np.flatnonzero(start.tree == tree)
+        order[tree] = np.argsort(number, kind="stable")
+        number = number[order[tree]]
+        begin[own], end[own] = (np.searchsorted(number, own, side) for side in ("left", "right"))
+    return Places(order, begin, end)
+
+
+def _advance(X: FloatArray, places: Places, cuts: Round, bounds: Bounds) -> Places:
+    """Take rows through a round, and widen the bounds of its new nodes by them."""
     from mondrian_kernel._kernels.rounds import bound_nodes, part_nodes
 
-    order, begin, end = places
-    order = order.copy()  # a task may be run again on the same places
-    spare = np.empty(X.shape[0], np.int32)
-    for cuts in rounds:
-        edge = np.empty(2 * cuts.cut.size, np.int32)
-        stop = end[cuts.cut]
-        part_nodes(X, order, cuts, begin[cuts.cut], stop, edge, spare)
-        stops = np.append(edge[1:], np.int32(0))
-        stops[1::2] = stop
-        begin = np.concatenate([begin[cuts.waits], edge])
-        end = np.concatenate([end[cuts.waits], stops])
-    first = cuts.waits.size
-    bound_nodes(X, order, np.repeat(cuts.tree, 2), begin[first:], end[first:], bounds)
+    # Rows that are parted already stay as they are, so a task that is run again does no harm.
+    order = np.require(places.order, None, "W")
+    stop, edge = places.end[cuts.cut], np.empty(2 * cuts.cut.size, np.int32)
+    part_nodes(
+        X, order, cuts, places.begin[cuts.cut], stop, edge, np.empty(X.shape[0], order.dtype)
+    )
+    stops = np.append(edge[1:], np.int32(0))
+    stops[1::2] = stop
+    bound_nodes(X, order, np.repeat(cuts.tree, 2), edge, stops, bounds)
+    begin = np.concatenate([places.begin[cuts.waits], edge])
+    end = np.concatenate([places.end[cuts.waits], stops])
     return Places(order, begin, end)
 
 
@@ -270,13 +321,10 @@ def _appended(table: NDArray[Any], n_used: int, rows: NDArray[Any]) -> NDArray[A
     return table
 
 
-def _at_roots(n_rows: int, n_trees: int) -> Places:
-    order = np.tile(np.arange(n_rows, dtype=np.int32), (n_trees, 1))
-    return Places(order, np.zeros(n_trees, np.int32), np.full(n_trees, n_rows, np.int32))
-
-
 def _slabs(n_rows: int, n_columns: int) -> list[slice]:
-    return in_steps(n_rows, max(settings.ROUND_ROWS_LEAST, settings.ROUND_NUMBERS // n_columns))
+    """Split rows of a block into slabs, of which 16 bits number the rows."""
+    size = max(settings.ROUND_ROWS_LEAST, settings.ROUND_NUMBERS // n_columns)
+    return in_steps(n_rows, min(size, 2**16))
 
 
 def _no_bounds(n: int, n_columns: int) -> Bounds:
@@ -285,5 +333,8 @@ def _no_bounds(n: int, n_columns: int) -> Bounds:
 
 
 def merge_bounds(a: Bounds, b: Bounds) -> Bounds:
-    """Bounds and numbers of the rows of two blocks."""
-    return Bounds(np.minimum(a.lower, b.lower), np.maximum(a.upper, b.upper), a.n_rows + b.n_rows)
+    """Bounds and numbers of the rows of two blocks. It widens ``a``, which twice does no harm."""
+    lower, upper = (np.require(side, None, "W") for side in a[:2])
+    np.minimum(lower, b.lower, out=lower)
+    np.maximum(upper, b.upper, out=upper)
+    return Bounds(lower, upper, a.n_rows + b.n_rows)

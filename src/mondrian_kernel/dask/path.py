@@ -19,8 +19,8 @@ from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.dask.blocks import Blocks, Rows, numbers
 from mondrian_kernel.dask.cells import CellBlocks, CellProducts, join_matrix, sum_rows, sum_totals
 from mondrian_kernel.dask.cluster import add, beside, row_array
-from mondrian_kernel.dask.growth import BlockGrowth
 from mondrian_kernel.dask.regressor import Centred, is_dense
+from mondrian_kernel.dask.shares import start_growth
 
 
 @checked_options
@@ -94,7 +94,7 @@ def lifetime_path(
         raise ValueError(
             f"X has {fitted.n_columns} columns and validation has {held_out.n_columns}."
         )
-    growth = BlockGrowth(fitted, n_estimators, draw_seed(random_state))
+    growth = start_growth(fitted, n_estimators, draw_seed(random_state))
     budget = cell_budget((fitted.n_rows, fitted.n_columns), n_estimators)
     end = advance(growth, float(grid[-1]), budget)
     grid = np.unique(np.minimum(grid, end))

@@ -93,9 +93,9 @@ class DaskMondrianKernelRegressor(BlockEstimator, MondrianKernelRegressor):
         \min_{w, b} \sum_i s_i (y_i - b - w^\top \phi_\lambda(x_i))^2 + \alpha \lVert w \rVert^2
 
     The model is that of :class:`mondrian_kernel.MondrianKernelRegressor` with the same seed: the
-    same trees and, up to rounding or the tolerance of the solver, the same weights. Rows never
-    move; sums over them do. With ``lifetime="auto"`` it is the very same model, error bars
-    included: the client reads the blocks one at a time and fits their compact form.
+    same trees and, up to rounding or the tolerance of the solver, the same weights. Rows stay
+    on the workers; sums over them move. With ``lifetime="auto"`` it is the very same model, error
+    bars included: the client reads the blocks one at a time and fits their compact form.
 
     Parameters
     ----------
