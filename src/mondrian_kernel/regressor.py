@@ -280,7 +280,7 @@ class MondrianKernelRegressor(MultiOutputMixin, RegressorMixin, UncertainRegress
         come from the errors of the last rows, each before it was learnt.
 
         Without a fit, ``scale="std"`` is taken from the first 1024 rows. Relevances are
-        learnt after 1024 and after 4096 rows, unless updates are exact.
+        learnt after 256, 1024 and 4096 rows, unless updates are exact.
         ``alpha="auto"`` is 0.1. Memory grows with the number of cells until there are
         ``max_cells``. From then on no cell is cut, but all cells learn.
 

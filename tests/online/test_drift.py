@@ -14,6 +14,7 @@ from mondrian_kernel._kernels.tables import SQUARED
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._online.exact import ExactStream
 from mondrian_kernel._online.mixture import Mixture
+from mondrian_kernel._online.stream import standard_errors
 from mondrian_kernel._settings import HALF_LIVES, MEAN_ROWS, MIXTURE_KEEP, MIXTURE_PRIOR
 from mondrian_kernel.forest import MondrianForestRegressor
 
@@ -188,6 +189,33 @@ def test_other_relevant_columns_start_the_stream_again_and_noise_does_not(change
     assert (model._stream.n_rows < 8000) == (change == "column")
 
 
+@pytest.mark.parametrize("forgetting", ["auto", None])
+def test_a_drift_is_noticed_within_some_hundred_rows(forgetting):
+    """Only the rows since then stay; a model that forgets nothing keeps all of them."""
+    rng = np.random.default_rng(0)
+    X, n = rng.uniform(size=(5500, 6)), 5000
+    y = np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=5500)
+    y[n:] = np.sin(9 * X[n:, 5])
+    model = regressor(relevance="auto", forgetting=forgetting)
+    follow(model, X, y)
+    if forgetting is None:
+        assert model._stream.n_rows == 5500
+        return
+    assert 400 <= model._stream.n_rows <= 700
+    # Relevances are learnt from 256 rows already.
+    assert model._stream.relevance.argmax() == 5
+
+
+def test_standard_errors_of_a_mean():
+    x = np.random.default_rng(0).normal(0.3, 2.0, size=200)
+    expected = x.mean() / (x.std() / np.sqrt(200))
+    for unit in (1.0, -1e200, 1e-200):
+        found = standard_errors(unit * x)
+        assert found == pytest.approx(np.sign(unit) * expected)
+    assert standard_errors(np.zeros(5)) == 0.0
+    assert standard_errors(np.ones(5)) > 1e9
+
+
 @pytest.mark.parametrize("kind", [MondrianKernelRegressor, MondrianKernelClassifier])
 def test_the_last_losses_are_kept(kind):
     """Until there are 1024 rows, the running loss is their mean; the first row has none."""
@@ -199,8 +227,9 @@ def test_the_last_losses_are_kept(kind):
         rows = slice(begin, begin + BATCH)
         found = model.partial_fit(X[rows], y[rows], **told)._stream
         totals.append((found.n_rows - 1) * found.error)
-        assert found.lost_lately(1024) == pytest.approx(found.error, rel=1e-12)
-    assert found.lost_lately(BATCH) == pytest.approx((totals[-1] - totals[-2]) / BATCH, rel=1e-9)
+        assert found.last_losses(1024).mean() == pytest.approx(found.error, rel=1e-12)
+    last = found.last_losses(BATCH).mean()
+    assert last == pytest.approx((totals[-1] - totals[-2]) / BATCH, rel=1e-9)
 
 
 def test_memory_is_bounded(monkeypatch):

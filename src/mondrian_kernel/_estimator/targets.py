@@ -28,7 +28,7 @@ class NumberEstimator(ExplainableEstimator):
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
         their errors on rows that they had not learnt. When the narrowest has the lowest error, a
         narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
-        learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
+        learnt after 256, 1024 and 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
         number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
 
         Parameters
@@ -100,7 +100,7 @@ class ClassEstimator(ExplainableEstimator):
         ``lifetime="auto"``, up to five widths share the trees and predict together, weighted by
         their losses on rows that they had not learnt. When the narrowest has the lowest loss, a
         narrower one is added. ``scale="std"`` is taken from the first 1024 rows, relevances are
-        learnt after 1024 and after 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
+        learnt after 256, 1024 and 4096 rows, and ``alpha="auto"`` is 0.1. Memory grows with the
         number of cells until there are ``max_cells``. From then on no cell is cut, but all learn.
 
         Parameters

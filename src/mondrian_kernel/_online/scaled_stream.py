@@ -115,9 +115,9 @@ class ScaledStream:
         """Mean loss on rows before they were learnt."""
         return float(self.learners.mixture.error[-1])
 
-    def lost_lately(self, n_rows: int) -> float:
-        """Mean loss of the last rows, at most 1024 of them, before they were learnt."""
-        return float(self.lost[self._places()[:n_rows]].mean())
+    def last_losses(self, n_rows: int) -> FloatArray:
+        """Losses of the last rows, at most 1024 of them, before they were learnt."""
+        return self.lost[self._places()[:n_rows]]
 
     @property
     def best(self) -> int:

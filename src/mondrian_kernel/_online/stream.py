@@ -39,13 +39,17 @@ class Stream(ScaledStream):
     computed from all rows so far, and these are learnt again from the beginning. After that the
     scale stays and the rows are forgotten. Leading rows that are all equal count as one row,
     because they have no scale. If the relevance of columns is to be learnt, 4096 rows are kept; it
-    is learnt from 1024 and again from 4096, and used if it lowers the error on unseen rows.
+    is learnt from 256, 1024 and 4096, and used if it lowers the error on unseen rows.
 
-    Every 128 rows the stream is compared with the last 1024. If the scale of a column differs by a
-    factor of 4 or more, or the loss has been a quarter above its lowest value at all checks for
-    1024 rows, a stream that starts again on these rows is tried. It takes over if its loss on the
-    later half of them is a twentieth lower. If not, the present loss is the lowest from now on, and
-    the next trial is after half as many rows as there were.
+    Every 128 rows the stream is compared with the last rows. The loss has risen if its mean over
+    the last 128, 256, 512 or 1024 rows is three standard errors above its lowest value, and as long
+    as it stays there since the first of them. A stream that starts again is then tried on the rows
+    since the rise, from 256 rows on, and again whenever these have doubled, up to 1024. It is tried
+    on 1024 rows if the scale of a column differs by a factor of 4 or more. It takes over if its
+    loss on the later half of these rows is lower by two standard errors. If it is higher by as
+    much, or not lower after 1024 rows, the present loss is the lowest from now on, and the next
+    trial is after half as many rows as there were. A stream that forgets nothing is not tried for
+    its loss.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
     are split into batches as long as no width is added or dropped. How the learners predict
@@ -74,7 +78,7 @@ class Stream(ScaledStream):
     lowest : float
         Lowest loss at these checks.
     risen_at : int or None
-        Number of rows at the first of the checks since which the loss is above it by a quarter.
+        Number of rows since which the loss is clearly above it.
     """
 
     _state = (
@@ -197,34 +201,44 @@ class Stream(ScaledStream):
 
     def _renewed(self, max_cells: int | None, size: int) -> Stream:
         """Return a stream that starts on the last rows, where these differ and it serves better."""
-        n = self.n_rows
+        n, most = self.n_rows, settings.WARM_UP
         if n < self.check_at or self.kept is None or not self._is_settled:
             return self
         self._checks = self.check_at, self.trial_at, self.lowest, self.risen_at
-        self.check_at, loss = n + settings.RENEWAL_STEP, self.error
-        if loss <= settings.RENEWAL_RISE * self.lowest:
-            self.lowest, self.risen_at = min(loss, self.lowest), None
-        elif self.risen_at is None:
-            self.risen_at = n
+        self.check_at, self.lowest = n + settings.RENEWAL_STEP, min(self.error, self.lowest)
+        windows = [most >> k for k in range(4)] if self.risen_at is None else [n - self.risen_at]
+        rises = (standard_errors(self.last_losses(k) - self.lowest) for k in windows)
+        rise, n_new = max(zip(rises, windows, strict=True))
+        risen = np.isfinite(self.learners.half_lives).any() and rise > settings.RENEWAL_RISE
+        self.risen_at = n - n_new if risen else None
         if n < self.trial_at:
             return self
-        place = np.arange(self._n_unequal - settings.WARM_UP, self._n_unequal) % self._room
-        X, Y, weight = (part[place] for part in self.kept)
+        X, _, weight = self._last_rows(most)
         scale, old = column_scale(self.scale_rule, X, weight), self.scale * self.relevance
         rescaled = (np.maximum(scale / old, old / scale) >= settings.RENEWAL_RATIO).any()
-        risen = self.risen_at is not None and n >= self.risen_at + settings.WARM_UP
-        if rescaled or risen:
+        n_new = most if rescaled else min(n_new, most)
+        if rescaled or (risen and n_new >= settings.RENEWAL_ROWS):
             learners, online = self.learners, self.online
             columns = self.scale_rule, "learn" if self.learns_relevance else "equal"
             trees = self.scale.size, online.table.root.size, "auto"
             new = Stream.begin(learners.rule, learners.half_lives, *trees, *columns, online.seed)
-            new = new._learn_first_rows((X, Y, weight), max_cells, size)
+            new = new._learn_first_rows(self._last_rows(n_new), max_cells, size)
             # It knows nothing of the first of these rows when it predicts them.
-            late = settings.WARM_UP // 2
-            if new.lost_lately(late) < settings.RENEWAL_GAIN * self.lost_lately(late):
+            late = n_new // 2
+            gain = standard_errors(self.last_losses(late) - new.last_losses(late))
+            if gain > settings.RENEWAL_GAIN:
                 return new
-            self.lowest, self.risen_at, self.trial_at = loss, None, n + n // 2
+            self.trial_at = n + n_new
+            if n_new == most or gain < -settings.RENEWAL_GAIN:
+                self.lowest, self.risen_at, self.trial_at = self.error, None, n + n // 2
         return self
+
+    def _last_rows(self, n: int) -> Rows:
+        """Return the last rows, of those that are kept."""
+        assert self.kept is not None
+        place = np.arange(self._n_unequal - n, self._n_unequal) % self._room
+        X, Y, weight = (part[place] for part in self.kept)
+        return X, Y, weight
 
     def with_columns(self, n_more: int) -> Stream:
         """Return the stream with further columns, in which all rows so far are 0.
@@ -392,3 +406,9 @@ class Stream(ScaledStream):
         new.sizes = self.sizes and size_learners(new.learners)
         new.learn_parts(take_rows(rows, 1, None), max_cells, size)
         return new
+
+
+def standard_errors(x: FloatArray) -> float:
+    """Return the mean of independent numbers over its standard error, 0 if all are 0."""
+    x = x / max(np.abs(x).max(), np.finfo(float).tiny)  # so that no square overflows
+    return float(x.mean() * np.sqrt(x.size) / max(x.std(), np.finfo(float).eps))
