@@ -13,8 +13,8 @@ FAULTS = {
     ),
     "growth: blocks of trees begin with the same tree": Fault(
         "_trees/growth.py",
-        "Block.plant(seed, first, min(",
-        "Block.plant(seed, 0, min(",
+        "Block.plant(seed, first_tree + k, min(",
+        "Block.plant(seed, first_tree, min(",
         "tests/laws/test_tree_laws.py::test_trees_of_different_blocks_are_independent",
     ),
     "extension: 95 % of the time to a cut": Fault(

@@ -164,8 +164,9 @@ class Committee:
         """Make room for so many cells, half as much again as there was at least."""
         needed, room = self.size_for(n_cells), np.diff(self.begin)
         room = np.where(needed > room, np.maximum(needed, room + room // 2), room)
-        self.begin, self.table = self._laid_out(np.arange(len(self.state)), room)
-        self._arrays = self._batch = None
+        begin, table = self._laid_out(np.arange(len(self.state)), room)
+        self._arrays = self._batch = None  # first, as they hold the old table
+        self.begin, self.table = begin, table
 
     def size_for(self, n_cells: Counts) -> Counts:
         """Return the number of table rows of each learner at each level, (J L,).
