@@ -9,6 +9,7 @@ from mondrian_kernel._model.folds import Folds, draw_folds
 from mondrian_kernel._model.kernel_fit import (
     choose_metric,
     fit_kernel,
+    plan_sizes,
     seen_by_trees,
     trend_metrics,
 )
@@ -75,3 +76,16 @@ def test_predictions_of_fitted_rows_go_through_both_metrics():
     on_cells = fit.model.levels.features(rows.leaf, None) @ fit.model.cell_weights
     expected = y - rows.Y + on_cells  # the trend of each row, and the sum over its cells
     assert_allclose(fit.model.scores(X, 1), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_trees"),
+    [(1000, 100), (4000, 160), (5000, 200), (2_000_000, 200), (10_000_000, 40)],
+)
+def test_sizes_of_a_fit(n_rows, n_trees, monkeypatch):
+    """A quarter as many cells as rows, unless their boxes take more than 1.2 GB."""
+    monkeypatch.setattr("mondrian_kernel._trees.checks.machine_memory", lambda: 1e12)
+    found, cells = plan_sizes((n_rows, 10), "auto", None)
+    assert found == n_trees
+    assert cells == min(n_rows / 4, 1.2e9 / (2 * n_trees * (8 * 10 + 44)))
+    assert plan_sizes((n_rows, 10), 50, 5000) == (50, 100)
