@@ -233,7 +233,7 @@ def choose_metric(
     if folds.n_folds == 0 or np.ptp(metric.columns.relevance) == 0:
         return metric
     order = np.random.default_rng([seed, 8]).permutation(rows.shape[0])
-    some = np.sort(order[: settings.METRIC_ROWS])
+    some = np.sort(order[: int(np.clip(order.size // 2, *settings.METRIC_ROWS))])
     rows, weight, powers = rows[some], weight[some], settings.METRIC_POWERS
 
     def along(power: float, noises: Sequence[float]) -> FloatArray:
