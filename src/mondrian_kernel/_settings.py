@@ -233,8 +233,8 @@ TREND_POWERS = (0.7, 0.4, 1.0)
 METRIC_POWERS = (0.4, 0.7, 1.0, 1.6, 2.5)
 # Trees by which the powers are compared. Errors of seven sets with 600 to 20 000 rows, two splits,
 # over those with one power for both: 0.985 (energy 0.932, california 0.978, bike 0.989; none above
-# 1.002). With 30 trees and 6000 rows 0.994, with 60 and 6000 0.990; with the powers 0.5, 0.7, 1, 1.4
-# and 2, 0.993.
+# 1.002). With 30 trees and 6000 rows 0.994, with 60 and 6000 0.990; with the powers 0.5, 0.7, 1,
+# 1.4 and 2, 0.993.
 METRIC_TREES = 50
 # Half of the rows, within bounds. With 10 000 rows instead of half, errors of nycflights_delay are
 # 0.713 instead of 0.688 (200 000 rows) and 0.753 instead of 0.733 (100 000), of kin40k with 32 000
