@@ -251,7 +251,7 @@ def importance_words(found: dict[str, Any]) -> list[str]:
         return []
     deviation = found["importance_deviation"]
     most = list(found["importance"].items())[: settings.COLUMNS_LISTED]
-    columns = [(name, f"{mean:.3f} ± {deviation[name]:.3f}") for name, mean in most]
+    columns = [(name, f"{mean:z.3f} ± {deviation[name]:.3f}") for name, mean in most]
     return [f"  importance: {found['importance_measure']}\n{two_columns(columns, '    ')}"]
 
 
