@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -246,12 +247,10 @@ def choose_metric(
     start = len(powers) // 2
     first = along(powers[start], settings.LEVEL_NOISE)
     noise = settings.LEVEL_NOISE[int(np.argmin(first))]  # all others are compared at this one
-    found = {start: float(first.min())}
 
+    @cache
     def loss_of(k: int) -> float:
-        if k not in found:
-            found[k] = float(along(powers[k], [noise])[0])
-        return found[k]
+        return float(first.min() if k == start else along(powers[k], [noise])[0])
 
     return metric.raised(powers[downhill(loss_of, start, len(powers))])
 
