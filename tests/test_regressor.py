@@ -4,6 +4,7 @@ import pickle
 import re
 import tracemalloc
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -453,6 +454,10 @@ def test_intervals_of_at_cover():
         other = auto.at(share * auto.model_.trees.lifetime)
         low, high = other.predict_interval(rows[1500:]).T
         assert abs(np.mean((low <= target[1500:]) & (target[1500:] <= high)) - 0.9) < 4 * std
+    fitted = auto.model_.rows
+    few = replace(fitted, held_out=fitted.held_out[1:])
+    with pytest.raises(ValueError, match="rows were held out, not"):
+        replace(auto.model_, rows=few).check()
 
 
 @pytest.mark.parametrize("lifetime", [-0.1, LIFETIME * 1.01, np.nan, np.inf])

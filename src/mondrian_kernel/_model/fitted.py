@@ -12,6 +12,7 @@ from scipy import sparse
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
+from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.spread import Spread
 from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._trees.checks import check_numbers
@@ -291,3 +292,8 @@ class FittedModel:
             raise ValueError(f"alpha={self.alpha} or seed={self.seed} is out of range.")
         if self.rows is not None:
             self.rows.check(self.trees, n_outputs)
+            own = self.rows.held_out
+            if own is not None:
+                n_held_out = draw_folds(self.rows.weight.size, self.seed).held_out.size
+                if len(own) != n_held_out:
+                    raise ValueError(f"{len(own)} rows were held out, not {n_held_out}.")
