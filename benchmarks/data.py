@@ -104,11 +104,6 @@ def jumps(n_rows, seed=0):
 DRAWN = {"smooth": smooth, "jumps": jumps}
 
 
-def load(folder, name, n_rows=None):
-    """Rows and targets of a set in the folder, or of so many rows drawn at random."""
-    return DRAWN[name](n_rows) if name in DRAWN else read(folder, name)
-
-
 def is_classes(y):
     found = np.unique(y)
     return found.size <= MAX_CLASSES and np.array_equal(found, np.arange(found.size))

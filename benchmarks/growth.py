@@ -41,12 +41,12 @@ def one_fit(folder, name, n_rows, seed, threads, method, smaller=None):
 
     The cell with fewer rows is needed only because more rows are not tried where it was too slow.
     """
-    X, y = data.load(folder, name, n_rows + TESTED)
-    n_train = int(0.8 * y.size)
-    if name in data.DRAWN:  # the last rows of the draw
-        problem = data.Split("regression", X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:])
+    if name in data.DRAWN:
+        draw = data.DRAWN[name]
+        problem = data.Split("regression", *draw(n_rows), *draw(TESTED, seed=1))
     else:
-        problem = data.split(X, y, seed, n_train, TESTED)
+        X, y = data.read(folder, name)
+        problem = data.split(X, y, seed, int(0.8 * y.size), TESTED)
         problem = problem._replace(X=problem.X[:n_rows], y=problem.y[:n_rows])
     return fit_once(problem, method, seed, threads)[1]
 
