@@ -34,7 +34,7 @@ from mondrian_kernel._model.kernel_fit import (
 from mondrian_kernel._model.levels_fit import LevelFits, lowest_weights, solve_levels
 from mondrian_kernel._model.link import fit_link, log_odds
 from mondrian_kernel._model.trend import Trend
-from mondrian_kernel._model.trend_fit import bounded, choose_kernel, downhill, landmark_factor
+from mondrian_kernel._model.trend_fit import bounded, choose_kernel, downhill, landmark_kernel
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
@@ -264,7 +264,7 @@ class _Logistic:
 
     def __init__(self, kernel: Trend, rows: FloatArray, Y: FloatArray, weight: FloatArray) -> None:
         self.kernel, self.Y, self.weight = kernel, Y, weight
-        self.L = landmark_factor(kernel)
+        self.L = linalg.cholesky(landmark_kernel(kernel), lower=True, check_finite=False)
         self.B = kernel.features(rows, self.L)
         self.gram = np.zeros((self.B.shape[1],) * 2)
         for begin in range(0, rows.shape[0], settings.TREND_BLOCK):  # single precision would not do

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,18 +177,20 @@ def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -
     return at
 
 
-def landmark_factor(kernel: Trend) -> FloatArray:
-    """Return L with L Lᵀ the kernel between landmarks, and beside it 1 for the linear part."""
+def landmark_kernel(kernel: Trend) -> FloatArray:
+    """Return the kernel between landmarks, and beside it 1 for the linear part."""
     inner = kernel.kernel(kernel.landmarks)
     inner.flat[:: inner.shape[0] + 1] += settings.LANDMARK_JITTER
-    L: FloatArray = linalg.cholesky(inner.T, overwrite_a=True, check_finite=False).T
-    return L if kernel.linear == 0.0 else linalg.block_diag(L, np.eye(kernel.landmarks.shape[1]))
+    if kernel.linear > 0.0:
+        inner = linalg.block_diag(inner, np.eye(kernel.landmarks.shape[1]))
+    return np.asfortranarray(inner)
 
 
 class _Ridge:
     """Sums of ridge regression on landmarks, for all rows and for each part held out.
 
-    With K = L Lᵀ the kernel between landmarks, the features of a row are L⁻¹ k(x, Z).
+    With k(x, Z) the kernels of a row and K those between landmarks, coefficients c minimise
+    Σ s (y - b - k(x, Z) c)² + α cᵀ K c.
     """
 
     def __init__(
@@ -202,8 +203,8 @@ class _Ridge:
         tell: Tell = no_one,
     ) -> None:
         self.kernel, self.folds = kernel, folds
-        self.L = landmark_factor(kernel)
-        m, n_parts = self.L.shape[0], folds.n_folds + 1
+        self.inner = landmark_kernel(kernel)
+        m, n_parts = self.inner.shape[0], folds.n_folds + 1
         self.gram = [np.zeros((m, m), order="F") for _ in range(n_parts)]  # upper triangles
         self.total, self.sums = np.zeros(n_parts), np.zeros((n_parts, Y.shape[1]))
         self.mass, self.square = np.zeros((n_parts, m)), np.zeros((n_parts, Y.shape[1]))
@@ -211,12 +212,9 @@ class _Ridge:
         done = 0
         for fold in range(-1, folds.n_folds):  # -1, the last entry: rows never held out
             own = np.flatnonzero(folds.of_row == fold)
-            few = own.size <= m  # it is then faster to transform rows than their sums
             for begin in range(0, own.size, settings.TREND_BLOCK):
                 some = own[begin : begin + settings.TREND_BLOCK]
                 k, s, y = kernel.at(rows[some]), weight[some], Y[some]
-                if few:
-                    k = self._solve(k.T).T
                 self.cross[fold] += k.T @ (s[:, None] * y)
                 self.mass[fold] += s @ k
                 self.total[fold] += s.sum()
@@ -226,25 +224,13 @@ class _Ridge:
                 blas.dsyrk(1.0, k.T, beta=1.0, c=self.gram[fold], overwrite_c=1)
                 done += len(k)
                 tell(done / len(rows))
-            if not few:
-                self.gram[fold], _ = lapack.dsygst(self.gram[fold], self.L.T, overwrite_a=1)
-                both = np.column_stack([self.cross[fold], self.mass[fold]])
-                both = self._solve(both)  # the line above is L⁻¹ G L⁻ᵀ
-                self.cross[fold], self.mass[fold] = both[:, :-1], both[:, -1]
         for fold in range(folds.n_folds):  # from here on the last matrix is that of all rows
             self.gram[-1] += self.gram[fold]
         self._room = np.empty((m, m), order="F")
         self._found: dict[tuple[float, int], tuple[FloatArray, FloatArray]] = {}
 
-    def _solve(self, B: FloatArray, trans: Literal[0, 1] = 0) -> FloatArray:
-        """Return L⁻¹ B, or L⁻ᵀ B."""
-        out: FloatArray = linalg.solve_triangular(
-            self.L, B, lower=True, trans=trans, check_finite=False
-        )
-        return out
-
     def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return weights of the features, (m, 2K), and intercepts (2K,), fitted without a fold.
+        """Return coefficients, (m, 2K), and intercepts (2K,), fitted without a fold.
 
         The first K are those of all features, the others those of the kernel alone. Without fold
         -1 is with all rows. A penalty that is lost in rounding errors is raised until it is not.
@@ -256,10 +242,11 @@ class _Ridge:
         mean_y, mean_b = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
         b = self.cross[parts].sum(axis=0) - total * np.outer(mean_b, mean_y)
         for penalty in alpha * 10.0 ** np.arange(20):
-            A = self._room
-            np.subtract(self.gram[-1], self.gram[fold] if fold >= 0 else 0.0, out=A)
+            A = np.multiply(self.inner, penalty, out=self._room)
+            A += self.gram[-1]
+            if fold >= 0:
+                A -= self.gram[fold]
             A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)  # only the upper triangle is set
-            A.flat[:: A.shape[0] + 1] += penalty
             factor, failed = lapack.dpotrf(A, clean=0, overwrite_a=1)
             if not failed:
                 break
@@ -273,9 +260,7 @@ class _Ridge:
     def trend(self, alpha: float, fold: int = -1) -> Trend:
         """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
         (w, intercept), K = self._weights(alpha, fold), self.sums.shape[1]
-        return replace(
-            self.kernel, coef=self._solve(w[:, :K], trans=1), intercept=intercept[:K].copy()
-        )
+        return replace(self.kernel, coef=w[:, :K].copy(), intercept=intercept[:K].copy())
 
     def lowest(self, start: int, step: int = 1, *, alone: bool = False) -> tuple[float, int]:
         """Return the least error, and the number of its penalty.
