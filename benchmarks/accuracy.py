@@ -205,6 +205,22 @@ def ranks(cells):
     return table(rows)
 
 
+def on_threads(*runs):
+    """Wall times of fits and predictions, ours over a rival's, with one thread, with two, ..."""
+    rows = []
+    for rival in METHODS:
+        line = {"rival": rival}
+        for value in ("fit.wall", "predict.wall"):
+            for n, cells in enumerate(runs, 1):
+                tables = [wide(cells, task, value) for task in ("regression", "classification")]
+                found = np.concatenate([ratios(each, rival) for each in tables])
+                title = f"{value.removesuffix('.wall')}, {n} thread{'s' if n > 1 else ''}"
+                line[title] = compare.geometric_mean(found)
+        if rival != OURS and None not in line.values():
+            rows.append(line)
+    return table(rows)
+
+
 TABLES = {
     "accuracy": partial(sets_table, task="regression"),
     "classification": partial(sets_table, task="classification"),

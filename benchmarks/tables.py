@@ -79,8 +79,12 @@ def rendered(folder=RESULTS, quick=False):
         path = Path(folder) / f"{part}{'-quick' if quick else ''}.json"
         if path.exists():
             results = Results(path)
-            makers = import_module(f"benchmarks.{part}").TABLES
-            made = {name: make(results.cells) for name, make in makers.items()}
+            module = import_module(f"benchmarks.{part}")
+            made = {name: make(results.cells) for name, make in module.TABLES.items()}
+            two = Results(path.with_stem(f"{path.stem}-2threads"))
+            if two.cells and hasattr(module, "on_threads"):
+                made["two_threads"] = module.on_threads(results.cells, two.cells)
+                made["setup_two_threads"] = setup(two)
             found |= {name: text for name, text in made.items() if text}
             found[f"setup_{part}"] = setup(results)
     for name in ("headline", "growth_curves"):

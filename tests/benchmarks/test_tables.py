@@ -13,8 +13,8 @@ from benchmarks.tables import filled, of_cells, rendered, shown, table
 
 def fit(key, task, error, cpu=2.0, **more):
     return key._asdict() | {
-        "task": task, "error": error, "rows": 100, "fit": {"cpu": cpu, "mb": 4.0},
-        "predict": {"cpu": 1.0}, "size_mb": 1.0, "run": 0, **more,
+        "task": task, "error": error, "rows": 100, "fit": {"cpu": cpu, "wall": cpu, "mb": 4.0},
+        "predict": {"cpu": 1.0, "wall": 1.0}, "size_mb": 1.0, "run": 0, **more,
     }  # fmt: skip
 
 
@@ -108,6 +108,23 @@ def test_tables_are_read_from_files_and_say_where_they_come_from(tmp_path, cells
     assert tables["setup_accuracy"] == (
         "- 12 cells: date today, seed of the splits 3 to 7, splits 5, numpy 2.0"
     )
+
+
+def test_times_on_two_threads_stand_beside_those_on_one(tmp_path, cells):
+    run = {"date": "d", "seed": 0, "splits": 1, "versions": {}}
+    for name, factor in ("accuracy", 1.0), ("accuracy-2threads", 0.5):
+        results = Results(tmp_path / f"{name}.json")
+        results.begin(run)
+        for key, values in cells.items():
+            if "fit" in values:
+                ours = key.method == OURS
+                fit = values["fit"] | {"wall": values["fit"]["cpu"] * (factor if ours else 1.0)}
+                results.put(key, values | {"fit": fit})
+    titles, _, *lines = rendered(tmp_path)["two_threads"].split("\n")
+    assert "| fit, 1 thread | fit, 2 threads | predict, 1 thread |" in titles
+    assert lines == [
+        f"| {rival} | 2 | 1 | 1 | 1 |" for rival in ("CatBoost", "LightGBM", "ExtraTrees")
+    ]
 
 
 def test_a_table_goes_between_its_marks_and_nothing_else_changes():
