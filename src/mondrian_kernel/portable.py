@@ -125,7 +125,8 @@ def _unpacked(model: Any) -> Any:
 
 
 def _trend(trend: Any, rows: Floats) -> Any:
-    seen = (np.clip(rows, *trend["ends"]) - trend["ends"].mean(axis=0)) * trend["factor"]
+    seen = np.clip(rows, *trend["ends"]) - trend["ends"].mean(axis=0)
+    seen = seen * trend["factor"] if trend["factor"].ndim == 1 else seen @ trend["factor"]
     away = seen[:, None] - trend["landmarks"]
     if trend["lifetimes"].size:
         kernel = np.exp(-trend["lifetimes"] * np.abs(away).sum(axis=2)[..., None]) @ trend["shares"]

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import linalg
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
@@ -13,7 +14,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric
 from mondrian_kernel._model.folds import draw_folds
 from mondrian_kernel._model.trend import Trend
-from mondrian_kernel._model.trend_fit import _Ridge, fit_trend
+from mondrian_kernel._model.trend_fit import _Ridge, _Tried, directions, fit_trend
 from mondrian_kernel._path.driver import Stages
 
 rng = np.random.default_rng(0)
@@ -54,7 +55,7 @@ def test_ridge_on_all_rows_is_kernel_ridge(smooth, fold):
     """With all rows as landmarks, centred, without the rows of the fold."""
     folds, weight = draw_folds(200, 0), rng.integers(1, 4, size=200) * 1.0
     kernel = blank(smooth)
-    found = _Ridge(kernel, X, Y, weight, folds).trend(0.3, fold)
+    found = _Ridge(kernel, X, Y, weight, folds).trend(0.3, *[fold][: fold + 1])
     kept = folds.of_row != fold
     s = weight[kept]
     K, mean = kernel.kernel(X)[kept], np.average(Y[kept], axis=0, weights=s)
@@ -77,6 +78,65 @@ def test_a_linear_part_adds_a_linear_kernel(smooth):
     expected = (kernel.kernel(NEW) + 0.49 * NEW @ X.T) @ dual[:-1] + dual[-1]
     # Kernels of new rows are rounded by 2**-21, and those of the fit as much.
     assert_allclose(found(NEW), expected, atol=2.0**-20 * np.abs(dual).sum(axis=0).max())
+
+
+TURN = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0] * [2.0, 1.0, 0.5]
+
+
+def test_a_turned_kernel_is_the_kernel_of_turned_rows():
+    """And rows are turned one by one: the rows beside a row change no digit."""
+    turned = replace(blank(True), factor=TURN).around(X)
+    assert_allclose(turned.kernel(turned.seen(NEW)), blank(True, X @ TURN).kernel(NEW @ TURN))
+    whole = turned.seen(NEW)
+    for i in range(len(NEW)):
+        np.testing.assert_array_equal(turned.seen(NEW[[i]])[0], whole[i])
+
+
+@pytest.mark.parametrize("factor", [np.array([2.0, 1.0, 0.5]), TURN])
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_directions_are_a_power_of_the_mean_squared_slopes(monkeypatch, factor, power):
+    """Against differences of the trend that is fitted to the rows that are never held out."""
+    monkeypatch.setattr(settings, "TREND_TURN_PRIOR", 0.0)
+    folds, base = draw_folds(200, 0).first(2), np.array([2.0, 1.0, 0.5])
+    kernel = replace(blank(True), factor=factor).around(X[:80])
+    ridge = _Ridge(kernel, X, Y, np.ones(200), folds)
+    found = directions(_Tried(0.0, 3, ridge), X, base, power)
+    trend = ridge.trend(settings.TREND_ALPHAS[3], 0, 1)
+    M, step = np.zeros((3, 3)), 1e-5
+    for k in range(2):
+        up, down = (
+            np.stack(
+                [
+                    trend.kernel(trend.seen(X + sign * step * e)) @ trend.coef[:, k]
+                    for e in np.eye(3)
+                ]
+            )
+            for sign in (1.0, -1.0)
+        )
+        slope = (up - down) / (2.0 * step) / base[:, None]  # in rows times the base
+        M += slope @ slope.T
+    M *= 3.0 / np.trace(M)
+    half = found / base[:, None]
+    assert_allclose(half @ half.T, linalg.fractional_matrix_power(M, power), rtol=1e-4, atol=1e-4)
+
+
+def test_the_data_choose_directions():
+    """A function of one direction is learnt along it, and a sum of functions of columns is not."""
+    draw = np.random.default_rng(2)
+    rows, along = draw.normal(size=(600, 3)), np.array([[2.0], [1.0], [-2.0]]) / 3.0
+    folds, weight = draw_folds(600, 0), np.ones(600)
+    noise = 0.1 * draw.normal(size=(600, 1))
+    one, each = np.sin(3.0 * rows @ along), np.sin(2.0 * rows).sum(axis=1, keepdims=True)
+    (turned, *_), _ = fit_trend(rows, one + noise, weight, folds, METRIC, [ONE], 0, STAGES)
+    (plain, *_), _ = fit_trend(rows, each + noise, weight, folds, METRIC, [ONE], 0, STAGES)
+    assert plain.factor.ndim == 1
+    values, vectors = np.linalg.eigh(turned.factor @ turned.factor.T)
+    assert abs(vectors[:, -1] @ along[:, 0]) > 0.99
+    assert values[-1] > 5.0 * values[-2]
+    new = draw.normal(size=(500, 3))
+    error = np.sqrt(np.mean((turned(new) - np.sin(3.0 * new @ along)) ** 2))
+    exact = KernelRidge(alpha=0.01, kernel="laplacian", gamma=0.4).fit(rows, one + noise)
+    assert error < 0.3 * np.sqrt(np.mean((exact.predict(new) - np.sin(3.0 * new @ along)) ** 2))
 
 
 def test_the_data_choose_a_linear_part():
@@ -191,7 +251,10 @@ def test_columns_as_alike_as_the_function_wants():
     (trend, *_), at_rows = fit_trend(
         rows, y, np.ones(200), draw_folds(200, 0), METRIC, factors, 0, STAGES
     )
-    assert_allclose(trend.factor, 1 / wrong)
+    # The last column has no effect, so directions without it are better still.
+    turned = np.linalg.norm(trend.factor * wrong[:, None], axis=1)
+    assert 0.5 < turned[0] / turned[1] < 2.0
+    assert turned[2] < 0.5 * turned[1]
     (alone, *_), _ = fit_trend(X, y, np.ones(200), draw_folds(200, 0), METRIC, [ONE], 0, STAGES)
     assert_allclose(trend(NEW * wrong), alone(NEW), atol=1e-6)
     assert_allclose(at_rows[:, 0], alone(X), atol=1e-6)

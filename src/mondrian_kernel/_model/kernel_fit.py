@@ -192,7 +192,9 @@ def trend_metrics(metric: Metric, folds: Folds) -> tuple[Metric, list[FloatArray
 def seen_by_trees(trends: list[Trend], alike: Metric, metric: Metric) -> list[Trend]:
     """Return trends of rows in one metric as trends of rows in another one."""
     unit = metric.columns.relevance / alike.columns.relevance
-    return [replace(trend, ends=trend.ends * unit, factor=trend.factor / unit) for trend in trends]
+    return [
+        replace(trend, ends=trend.ends * unit, factor=(trend.factor.T / unit).T) for trend in trends
+    ]
 
 
 def choose_metric(

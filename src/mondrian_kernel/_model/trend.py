@@ -32,15 +32,16 @@ class Trend:
     The kernel is :math:`\sum_l w_l \exp(-\lambda_l \lVert x - z \rVert_1)`, as of the trees, or
     without lifetimes the smooth Matérn kernel :math:`(1 + r) e^{-r}`,
     :math:`r = \lVert x - z \rVert_2 / width`. Smooth functions may want columns more alike than the
-    trees do, so rows are multiplied by a factor for each column first.
+    trees do, so rows are multiplied by a factor for each column first. Or they are multiplied by a
+    matrix: then the kernel compares them along other directions than the columns.
 
     Attributes
     ----------
     ends : ndarray of shape (2, D)
         Ends at which columns are cut off: a few rows far from all others would leave a wide gap,
         in which a smooth function is free.
-    factor : ndarray of shape (D,)
-        Factors of the columns.
+    factor : ndarray of shape (D,) or (D, D)
+        Factors of the columns, or directions, one a column.
     landmarks : ndarray of shape (m, D)
         Landmarks z, as :meth:`seen` returns them.
     coef : ndarray of shape (m, K) or (m + D, K)
@@ -87,8 +88,18 @@ class Trend:
 
     def seen(self, rows: RowArray) -> FloatArray:
         """Return rows as the kernel sees them: cut off at the ends, centred, times the factors."""
-        seen: FloatArray = (np.clip(rows, *self.ends) - self.ends.mean(axis=0)) * self.factor
-        return seen
+        seen: FloatArray = np.clip(rows, *self.ends) - self.ends.mean(axis=0)
+        if self.factor.ndim == 1:
+            return seen * self.factor
+        turned = np.zeros((seen.shape[0], self.factor.shape[1]))
+        for column, along in zip(seen.T, self.factor, strict=True):  # as of _distances
+            turned += column[:, None] * along
+        return turned
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the kernel is the Matérn kernel."""
+        return self.lifetimes.size == 0
 
     def kernel(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the kernel between rows, with the factors in them, and landmarks, (n, m).
@@ -96,7 +107,7 @@ class Trend:
         The result has the type of the rows. Single precision is three times as fast.
         """
         real, Z = rows.dtype.type, self.landmarks.astype(rows.dtype)
-        if self.lifetimes.size == 0:
+        if self.is_smooth:
             r = np.sqrt(_distances(rows, Z, "sqeuclidean"))
             r *= real(1.0 / self.width)
             K: NDArray[Any] = np.exp(-r)
@@ -139,7 +150,7 @@ class Trend:
         check_numbers(
             self,
             ends=(2, n_columns),
-            factor=(n_columns,),
+            factor=(n_columns,) * self.factor.ndim,
             landmarks=(m, n_columns),
             coef=(n_coef, n_outputs),
             intercept=one,
@@ -149,7 +160,12 @@ class Trend:
             shares=self.lifetimes.shape,
         )
         widths = np.array([self.width, self.linear])
-        possible = np.isfinite(widths).all() and self.width > 0 and self.linear >= 0
+        possible = (
+            self.factor.ndim < 3
+            and np.isfinite(widths).all()
+            and self.width > 0
+            and self.linear >= 0
+        )
         if not possible or (self.lifetimes < 0).any():
             raise ValueError("The kernel of the trend has an impossible width.")
 

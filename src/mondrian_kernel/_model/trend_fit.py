@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ def fit_trend(
     tell = stages.teller("fitting the trend")
     fit = _Ridge(blank, rows[some], Y[some], weight[some], folds.take(some), tell)
     alpha = settings.TREND_ALPHAS[fit.lowest(start)[1]]
-    trends = [fit.trend(alpha, fold) for fold in range(-1, folds.n_folds)]
+    trends = [fit.trend(alpha), *(fit.trend(alpha, fold) for fold in range(folds.n_folds))]
     return bounded(trends, rows, folds, stages.teller("trend of all rows"))
 
 
@@ -108,64 +109,119 @@ def choose_kernel(
     """Return the kernel with the least error, around its landmarks, and its penalty's number.
 
     Kernels are compared on the first rows in a random ``order``: all at the first of the factors,
-    the best of them at the others, and the best of these once more with more landmarks. Laplace
-    kernels are searched downhill from the middle one. The winner is tried with a linear part, which
-    takes no further factors. It gets yet more landmarks if it is smooth and gained from more. Up to
-    1024 rows, all are landmarks.
+    the best of them at the others, the best smooth one along other directions, and the best of
+    these once more with more landmarks. Laplace kernels are searched downhill from the middle one.
+    The winner is tried with a linear part, which takes no further factors. It gets yet more
+    landmarks if it is smooth and gained from more. Up to 1024 rows, all are landmarks.
     """
     sample = order[: settings.TREND_SAMPLE_ROWS]
     rows, Y, weight = all_rows[sample], Y[sample], weight[sample]
     folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
-    none, zero, free = np.empty(0), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
+    zero, free = np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
     coef = np.empty((some.shape[0], Y.shape[1]))
     ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
-    kernels = []
-    for factor in factors:
-        seen = (np.clip(some, *ends) - ends.mean(axis=0)) * factor
-        spread = float(cdist(seen[:300], seen[:300]).mean()) or 1.0
-        widths = [(spread / c, none, none) for c in settings.TREND_SMOOTH_SCALES]
-        widths += [(1.0, c * metric.lifetimes, metric.shares) for c in settings.TREND_SCALES]
-        kernels.append([Trend(ends, factor, seen, coef, zero, *w, -free, free) for w in widths])
+    widths = 1.0, metric.lifetimes, metric.shares
+    plain = Trend(ends, factors[0], some, coef, zero, *widths, -free, free)
     if folds.n_folds == 0:
-        return kernels[0][-1].around(all_rows), 0
+        return plain.around(all_rows), 0
+    found: list[_Tried] = []
 
-    def fit(kernel: Trend) -> _Ridge:
-        return _Ridge(kernel, rows, Y, weight, folds)
+    def tried(kernel: Trend) -> float:
+        ridge = _Ridge(kernel.around(some), rows, Y, weight, folds)
+        found.append(_Tried(*ridge.lowest(3, 2), ridge))
+        return found[-1].error
 
-    found: dict[tuple[int, int], tuple[float, int]] = {}
+    def laplace(c: float) -> Trend:
+        return replace(plain, lifetimes=c * metric.lifetimes)
 
-    def error(own: int, shape: int) -> float:
-        if (own, shape) not in found:
-            found[own, shape] = fit(kernels[own][shape]).lowest(3, 2)
-        return found[own, shape][0]
-
-    n_smooth = len(settings.TREND_SMOOTH_SCALES)
-    for shape in range(n_smooth):
-        error(0, shape)
-    downhill(lambda k: error(0, n_smooth + k), 1, len(settings.TREND_SCALES))
-    for _, shape in sorted(found, key=found.__getitem__)[: settings.TREND_SHAPES]:
-        for own in range(1, len(factors)):
-            error(own, shape)
+    for c in settings.TREND_SMOOTH_SCALES:
+        tried(smooth(plain, c, some))
+    error = cache(lambda k: tried(laplace(settings.TREND_SCALES[k])))
+    downhill(error, 1, len(settings.TREND_SCALES))
+    for _, _, ridge in sorted(found, key=_error)[: settings.TREND_SHAPES]:
+        for factor in factors[1:]:
+            tried(with_factor(ridge.kernel, factor, some))
+    best = min((one for one in found if one.ridge.kernel.is_smooth), key=_error)
+    if rows.shape[1] <= settings.TREND_TURN_COLUMNS:
+        base = best.ridge.kernel.factor
+        for power in settings.TREND_TURN_POWERS:
+            turned = with_factor(best.ridge.kernel, directions(best, rows, base, power), some)
+            if tried(turned) > (1.0 - settings.TREND_TURN_GAIN) * best.error:
+                found.pop()
+                break
+            best = found[-1]
     more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
     finals: list[tuple[float, int, float, _Ridge]] = []
-    for own, shape in sorted(found, key=found.__getitem__)[: settings.TREND_FINALISTS]:
-        kernel, (before, alpha) = kernels[own][shape].around(more), found[own, shape]
+    for before, alpha, ridge in sorted(found, key=_error)[: settings.TREND_FINALISTS]:
+        kernel = ridge.kernel.around(more)
         size = float(np.sqrt(np.mean(np.sum(kernel.landmarks**2, axis=1))))
         linear = settings.TREND_LINEAR / size if size > 0.0 else 0.0
-        ridge = fit(replace(kernel, linear=linear))
-        finals.append((*ridge.lowest(alpha, alone=True), before, ridge))
+        final = _Ridge(replace(kernel, linear=linear), rows, Y, weight, folds)
+        finals.append((*final.lowest(alpha, alone=True), before, final))
     least, alpha, before, ridge = min(finals, key=lambda final: final[0])
-    gain = 1.0 - least / before if ridge.kernel.lifetimes.size == 0 and before > 0.0 else 0.0
+    gain = 1.0 - least / before if ridge.kernel.is_smooth and before > 0.0 else 0.0
     few, many, most = settings.TREND_LANDMARKS
     several, clear = settings.TREND_GAINS
-    size = most if gain > clear else many if gain > several or order.size <= many else few
-    kernel = ridge.kernel.around(all_rows[np.sort(order[:size])])
+    n = most if gain > clear else many if gain > several or order.size <= many else few
+    kernel = ridge.kernel.around(all_rows[np.sort(order[:n])])
     if kernel.linear > 0.0:
         with_linear, penalty = ridge.lowest(alpha)
         if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * least:
             return kernel, penalty
     return replace(kernel, linear=0.0), alpha
+
+
+class _Tried(NamedTuple):
+    error: float
+    penalty: int
+    ridge: _Ridge
+
+
+def _error(tried: _Tried) -> float:
+    return tried.error
+
+
+def directions(tried: _Tried, rows: FloatArray, base: FloatArray, power: float) -> FloatArray:
+    r"""Return directions in which a smooth trend changes, (D, D), as the factor of its kernel.
+
+    With :math:`M \propto \sum_x \nabla g(x) \nabla g(x)^\top` they are the columns of
+    :math:`\operatorname{diag}(b) M^{p / 2}`; gradients are those in rows times the factors b. The
+    trend g is fitted to the rows that are never held out.
+    """
+    ridge, kernel = tried.ridge, tried.ridge.kernel
+    Z, every = kernel.landmarks, tuple(range(ridge.folds.n_folds))
+    coef, _ = ridge.weights(settings.TREND_ALPHAS[tried.penalty], every)
+    seen = kernel.seen(rows)
+    E = np.exp(-cdist(seen, Z) / kernel.width)
+    M = np.zeros((seen.shape[1],) * 2)
+    for c in coef.T[: coef.shape[1] // 2]:
+        slope = seen * (E @ c)[:, None] - E @ (c[:, None] * Z)  # times the squared width
+        M += slope.T @ slope
+    turn = (kernel.factor.T / base).T if kernel.factor.ndim == 2 else np.diag(kernel.factor / base)
+    M = turn @ M @ turn.T
+    M /= np.trace(M) / len(M) or 1.0
+    M.flat[:: len(M) + 1] += settings.TREND_TURN_PRIOR
+    values, vectors = linalg.eigh(M)
+    out: FloatArray = base[:, None] * vectors * values ** (power / 2.0)
+    return out
+
+
+def smooth(kernel: Trend, scale: float, rows: FloatArray) -> Trend:
+    """Return a smooth kernel; ``scale`` is the mean distance of rows over its width."""
+    none = np.empty(0)
+    return replace(kernel, width=_spread(kernel, rows) / scale, lifetimes=none, shares=none)
+
+
+def with_factor(kernel: Trend, factor: FloatArray, rows: FloatArray) -> Trend:
+    """Return the kernel with another factor; the mean distance over its width stays."""
+    other = replace(kernel, factor=factor)
+    return replace(other, width=kernel.width * _spread(other, rows) / _spread(kernel, rows))
+
+
+def _spread(kernel: Trend, rows: FloatArray) -> float:
+    seen = kernel.seen(rows[:300])
+    return float(cdist(seen, seen).mean()) or 1.0
 
 
 def downhill(error: Callable[[int], float], start: int, n: int, step: int = 1) -> int:
@@ -227,24 +283,24 @@ class _Ridge:
         for fold in range(folds.n_folds):  # from here on the last matrix is that of all rows
             self.gram[-1] += self.gram[fold]
         self._room = np.empty((m, m), order="F")
-        self._found: dict[tuple[float, int], tuple[FloatArray, FloatArray]] = {}
+        self._found: dict[tuple[float, tuple[int, ...]], tuple[FloatArray, FloatArray]] = {}
 
-    def _weights(self, alpha: float, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients, (m, 2K), and intercepts (2K,), fitted without a fold.
+    def weights(self, alpha: float, out: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients, (m, 2K), and intercepts (2K,), fitted without the folds ``out``.
 
-        The first K are those of all features, the others those of the kernel alone. Without fold
-        -1 is with all rows. A penalty that is lost in rounding errors is raised until it is not.
+        The first K are those of all features, the others those of the kernel alone. A penalty that
+        is lost in rounding errors is raised until it is not.
         """
-        if (alpha, fold) in self._found:
-            return self._found[alpha, fold]
-        parts = [-1] + [p for p in range(self.folds.n_folds) if p != fold]
+        if (alpha, out) in self._found:
+            return self._found[alpha, out]
+        parts = [-1] + [p for p in range(self.folds.n_folds) if p not in out]
         total = self.total[parts].sum()
         mean_y, mean_b = self.sums[parts].sum(axis=0) / total, self.mass[parts].sum(axis=0) / total
         b = self.cross[parts].sum(axis=0) - total * np.outer(mean_b, mean_y)
         for penalty in alpha * 10.0 ** np.arange(20):
             A = np.multiply(self.inner, penalty, out=self._room)
             A += self.gram[-1]
-            if fold >= 0:
+            for fold in out:
                 A -= self.gram[fold]
             A = blas.dsyr(-total, mean_b, a=A, overwrite_a=1)  # only the upper triangle is set
             factor, failed = lapack.dpotrf(A, clean=0, overwrite_a=1)
@@ -254,12 +310,12 @@ class _Ridge:
         both = np.hstack([half, half])
         both[self.kernel.landmarks.shape[0] :, b.shape[1] :] = 0.0
         w, _ = lapack.dtrtrs(factor, both)
-        self._found[alpha, fold] = w, np.tile(mean_y, 2) - mean_b @ w
-        return self._found[alpha, fold]
+        self._found[alpha, out] = w, np.tile(mean_y, 2) - mean_b @ w
+        return self._found[alpha, out]
 
-    def trend(self, alpha: float, fold: int = -1) -> Trend:
-        """Return the trend at a penalty, fitted without a fold (-1: to all rows)."""
-        (w, intercept), K = self._weights(alpha, fold), self.sums.shape[1]
+    def trend(self, alpha: float, *out: int) -> Trend:
+        """Return the trend at a penalty, fitted without the folds ``out``."""
+        (w, intercept), K = self.weights(alpha, out), self.sums.shape[1]
         return replace(self.kernel, coef=w[:, :K].copy(), intercept=intercept[:K].copy())
 
     def lowest(self, start: int, step: int = 1, *, alone: bool = False) -> tuple[float, int]:
@@ -279,7 +335,7 @@ class _Ridge:
         total, K = 0.0, self.sums.shape[1]
         own = slice(K, None) if alone else slice(K)
         for fold in range(self.folds.n_folds):
-            w, b = (part[..., own] for part in self._weights(alpha, fold))
+            w, b = (part[..., own] for part in self.weights(alpha, (fold,)))
             n, y, k = self.total[fold], self.sums[fold], self.mass[fold]
             total += float(
                 np.sum(self.square[fold])
