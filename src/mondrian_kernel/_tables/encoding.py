@@ -96,7 +96,7 @@ class ColumnCode:
         if self.categories is not None:
             return None
         missing = np.isnan(values)
-        self.median = lower_median(values[~missing])
+        self.median = float(np.quantile(values[~missing], 0.5, method="lower"))
         return np.where(missing, self.median, values)[:, None] if self.has_gaps else None
 
 
@@ -191,12 +191,6 @@ def special_output(
         without = (sums.sum(axis=1)[at] - sums[at, fold]) / others
         out[rows] += without - (sums.sum(axis=1) / n.sum(axis=1))[at]
     return out
-
-
-def lower_median(numbers: FloatArray) -> float:
-    """Return the median, the lower one of two: it cannot overflow."""
-    middle = (numbers.size - 1) // 2
-    return float(np.partition(numbers, middle)[middle])
 
 
 def category_codes(column: Column, words: list[Any], known: list[Any]) -> NDArray[np.intp]:
