@@ -143,68 +143,56 @@ def _number(kind: type, is_valid: Callable[[Any], bool], rule: str) -> Callable[
     return number
 
 
-def _option(text: str, metavar: str | None = None, **options: Any) -> dict[str, Any]:
-    return options | {"help": text} | ({} if metavar is None else {"metavar": metavar})
+def _option(text: str, metavar: str | None = None, default: Any = None, **options: Any) -> Any:
+    """Return options for argparse; the help says what the default is."""
+    said = f"{text} (default: {default})" if default or default == 0 else text
+    return options | {"help": said, "default": default} | ({"metavar": metavar} if metavar else {})
+
+
+def _flag(text: str) -> Any:
+    return {"help": text, "action": "store_true"}
 
 
 _COUNT = _number(int, lambda n: n >= 1, "be at least 1")
-_SHARE = "lie between 0 and 1"
 # Arguments by their names; "command name" is one that differs from that of other commands.
-_ARGUMENTS = {
+_ARGUMENTS: dict[str, Any] = {
     "data": _option(
         "CSV, TSV (also gzipped) or Parquet file with a header; - reads a pipe", "DATA"
     ),
     "model": _option("a file that 'fit' has written", "MODEL"),
     "inspect model": _option("a saved model", "MODEL"),
     "--decimal": _option(
-        "decimal sign of numbers in a text file, . or , (default: .)",
-        "SIGN",
-        choices=[".", ","],
-        default=".",
+        "decimal sign of numbers in a text file, . or ,", "SIGN", ".", choices=[".", ","]
     ),
     "--target": _option("the column to predict", "COL", required=True),
     "--task": _option(
-        "auto, the default, is classification if the target is text or has two values",
-        choices=["auto", "regression", "classification"],
+        "auto is classification if the target is text or has two values",
         default="auto",
+        choices=["auto", "regression", "classification"],
     ),
     "--drop": _option(
-        "leave a column out, such as an identifier; may be repeated",
-        "COL",
-        action="append",
-        default=[],
+        "leave a column out, such as an identifier; may be repeated", "COL", [], action="append"
     ),
     "--categorical": _option(
-        "treat the numbers of a column as categories; may be repeated",
-        "COL",
-        action="append",
-        default=[],
+        "treat the numbers of a column as categories; may be repeated", "COL", [], action="append"
     ),
-    "fit --output": _option(
-        "where to save the model (default: model.mondrian)", "FILE", default="model.mondrian"
-    ),
+    "fit --output": _option("where to save the model", "FILE", "model.mondrian"),
     "predict --output": _option(
-        "where to write: .csv, .tsv (also .gz) or .parquet (default: -, the standard output)",
-        "FILE",
-        default="-",
+        "where to write: .csv, .tsv (also .gz) or .parquet, or the standard output", "FILE", "-"
     ),
     "update --output": _option("where to save the model (default: MODEL is replaced)", "FILE"),
     "--report": _option("also write a report, an HTML file", "FILE"),
-    "demo --report": _option(
-        "where to write the report (default: mondrian-demo.html)",
-        "FILE",
-        default="mondrian-demo.html",
-    ),
+    "demo --report": _option("where to write the report", "FILE", "mondrian-demo.html"),
     "--holdout": _option(
-        f"share of the rows to measure on; 0 for none (default: {settings.HELD_OUT_SHARE})",
+        "share of the rows to measure on; 0 for none",
         "SHARE",
-        type=_number(float, lambda p: 0 <= p < 1, _SHARE),
-        default=settings.HELD_OUT_SHARE,
+        settings.HELD_OUT_SHARE,
+        type=_number(float, lambda p: 0 <= p < 1, "lie between 0 and 1"),
     ),
     "--interval": _option(
         f"share of true values that the intervals should hold (default: {settings.COVERAGE})",
         "P",
-        type=_number(float, lambda p: 0 < p < 1, _SHARE),
+        type=_number(float, lambda p: 0 < p < 1, "lie between 0 and 1"),
     ),
     "--plot": _option("draw the path to a .png, .svg or .pdf file instead of printing it", "FILE"),
     "--trees": _option(
@@ -212,28 +200,20 @@ _ARGUMENTS = {
         "M",
         type=_COUNT,
     ),
-    "path --trees": _option(
-        f"number of trees (default: {settings.PATH_TREES})",
-        "M",
-        type=_COUNT,
-        default=settings.PATH_TREES,
-    ),
+    "path --trees": _option("number of trees", "M", settings.PATH_TREES, type=_COUNT),
     "--max-rows": _option(
-        f"use a random sample of N rows if the file has more (default: {settings.PATH_ROWS})",
+        "use a random sample of N rows if the file has more",
         "N",
+        settings.PATH_ROWS,
         type=_number(int, lambda n: n >= 2, "be at least 2"),
-        default=settings.PATH_ROWS,
     ),
     "--seed": _option(
-        "seed of everything random (default: 0)",
-        "N",
-        type=_number(int, lambda n: n >= 0, "be at least 0"),
-        default=0,
+        "seed of everything random", "N", 0, type=_number(int, lambda n: n >= 0, "be at least 0")
     ),
     "--jobs": _option("number of threads (default: all cores)", "N", type=int),
-    "--json": _option("print the result as JSON", action="store_true"),
-    "--quiet": _option("print no text, notes or progress", action="store_true"),
-    "--debug": _option("show the traceback of an error", action="store_true"),
+    "--json": _flag("print the result as JSON"),
+    "--quiet": _flag("print no text, notes or progress"),
+    "--debug": _flag("show the traceback of an error"),
 }
 
 _START = """\
