@@ -70,12 +70,8 @@ class Console:
 class Progress:
     """Show a bar with the time left on the standard error, and measure how long stages take.
 
-    A thread draws, so that the clock goes on between two reports of the work.
-
-    Parameters
-    ----------
-    enabled : bool
-        Whether to show anything.
+    A thread draws, so that the clock goes on between two reports of the work. Unless ``enabled``
+    nothing is shown.
     """
 
     def __init__(self, *, enabled: bool) -> None:
@@ -181,14 +177,7 @@ def two_columns(pairs: list[tuple[str, str]], indent: str = "  ") -> str:
 
 
 def printable(text: str) -> str:
-    r"""Write control characters as escapes, so that no name can steer a terminal.
-
-    Examples
-    --------
-    >>> from mondrian_kernel.app.console import printable
-    >>> print(printable("a\x1b[31mb"))
-    a\x1b[31mb
-    """
+    """Write control characters as escapes, so that no name can steer a terminal."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

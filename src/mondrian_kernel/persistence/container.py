@@ -239,14 +239,7 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     A regular file, or one that is not there yet, is written beside its place and then moved
     there: on failure nothing has changed. It keeps the permissions, the owner and the group of the
     file it replaces, as far as the system lets it; if not the group, the group may not read it.
-    What is neither (a device, a pipe) is opened and written to.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file. A link is followed.
-    parts : iterable of bytes
-        The contents, in order.
+    What is neither (a device, a pipe) is opened and written to. A link is followed.
     """
     try:
         old = os.stat(path)
