@@ -14,7 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    assert_all_finite,
+    check_consistent_length,
+)
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._tables.columns import read_columns
@@ -38,12 +42,6 @@ class Importance(NamedTuple):
     n_shuffles: int
     measure: str
     rows: str
-
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        """Whether the mean of a column is more than two of its standard errors above 0."""
-        clear: NDArray[np.bool_] = self.mean > 2.0 * self.deviation / np.sqrt(self.n_shuffles - 1)
-        return clear
 
 
 class Measured:
@@ -312,12 +310,9 @@ def _for_numbers(estimator: Any, n_columns: int) -> Any:
 
 def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
     n_columns = estimator.n_features_in_
-    if feature_names is None:
-        given = getattr(estimator, "feature_names_in_", [f"x{d}" for d in range(n_columns)])
-        return [str(name) for name in given]
-    names = [str(name) for name in feature_names]
-    if len(names) != n_columns:
+    given = _check_feature_names_in(estimator) if feature_names is None else feature_names
+    if len(given) != n_columns:
         raise ValueError(
-            f"{len(names)} feature_names were given for {n_columns} columns of X: give one each."
+            f"{len(given)} feature_names were given for {n_columns} columns of X: give one each."
         )
-    return names
+    return [str(name) for name in given]
