@@ -24,6 +24,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._tables.columns import read_columns
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
+from mondrian_kernel.encoder import TableEncoder
 from mondrian_kernel.on_disk import TableParts
 from mondrian_kernel.plotting.interval import coverage_by_fifth, is_inside
 
@@ -82,12 +83,8 @@ class Measured:
         self.X_test, self.y_test, self.n_unknown = X[known], y[known], int((~known).sum())
         self.rows = (np.arange(y.size) if row_numbers is None else row_numbers)[known]
         self.names = _names(estimator, feature_names)
-        encoder = estimator.encoder_
-        none = [None] * len(self.names)
-        self.categories = none if encoder is None else encoder.categories_
-        self.column_of: NDArray[np.intp] = (
-            np.arange(len(none)) if encoder is None else encoder.column_of_output_
-        )
+        encoder = estimator._encoder
+        self.categories, self.column_of = encoder.categories_, encoder.column_of_output_
         self.estimator = _for_numbers(estimator, X.shape[1])
         self.saved = estimator if saved is None else saved
         self.fitted, self._tables, self._known = estimator, X_test, known
@@ -95,15 +92,10 @@ class Measured:
     @cached_property
     def X_train(self) -> FloatArray:
         """Rows as the fit has seen them: means of y for categories leave out a row's own y."""
-        encoder, X, y = self.fitted.encoder_, self._X_train, self.y_train
+        X, y = self._X_train, self.y_train
         check_consistent_length(X, y)
-        if encoder is None:
-            rows: FloatArray = self.fitted._check_new(X)
-            return rows
-        encoded: FloatArray = clone(encoder).fit_transform(
-            X, y if self.is_regression else y.astype(str)
-        )
-        return encoded
+        encoder: TableEncoder = clone(self.fitted._encoder)
+        return encoder.fit_transform(X, y if self.is_regression else y.astype(str))
 
     def words(self, column: int) -> NDArray[Any]:
         """Return the values of a column in the test rows, as they were before encoding."""
