@@ -26,7 +26,7 @@ _EXACT_INTEGERS = 2**53  # up to here every integer is a float64, so a bin index
 
 
 class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What random features of the Laplace kernel share: a fit, and checks of parameters and rows."""
+    """A fit, and checks of parameters and rows, that features of the Laplace kernel share."""
 
     lifetime: float
     random_state: Seed

@@ -112,7 +112,6 @@ def _parquet_bytes(columns: dict[str, NDArray[Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     pyarrow.parquet.write_table(pa.table(columns), sink)
-    contents: bytes = sink.getvalue().to_pybytes()
-    return contents
+    return sink.getvalue()
