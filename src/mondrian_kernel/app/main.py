@@ -115,11 +115,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mondrian-kernel {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (module, own, running, summary, text) in _COMMANDS.items():
+    for name, (module, own, running, text) in _COMMANDS.items():
         description, _, details = text.partition("\n\n")
         command = commands.add_parser(
             name,
-            help=summary,
+            help=description,
             description=description,
             epilog=details,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -224,13 +224,12 @@ examples:
   mondrian-kernel demo
   mondrian-kernel fit houses.csv --target price"""
 _LEARNING = "data --decimal --target --task --drop --categorical"
-# Of each command: its module, its arguments, how it is run, a line for the list, the help text.
+# Of each command: its module, its arguments, how it is run, the help text.
 _COMMANDS = {
     "demo": (
         "demo",
         "--report",
         "--seed --jobs",
-        "learn a generated data set and compare with other methods",
         """\
 Learn a generated data set, compare with other methods, and write a report.
 
@@ -242,7 +241,6 @@ examples:
         "commands",
         f"{_LEARNING} --output --report --holdout --trees",
         "--seed --jobs",
-        "fit a table and save the model",
         """\
 Fit a model that predicts one column of a table from the others, and save it.
 
@@ -264,7 +262,6 @@ examples:
         "predict",
         "model data --decimal --interval --output",
         "--jobs",
-        "predict the rows of a table",
         """\
 Predict the rows of a table with a saved model.
 
@@ -281,7 +278,6 @@ examples:
         "commands",
         f"{_LEARNING} --plot --trees --max-rows",
         "--seed --jobs",
-        "show the error at every lifetime",
         """\
 Grow one set of trees through all lifetimes and show the error at each.
 
@@ -296,7 +292,6 @@ examples:
         "commands",
         "model data --decimal --output",
         "--jobs",
-        "let a saved model learn more rows",
         """\
 Let a saved model learn more rows. The rows of the fit are not needed.
 
@@ -312,7 +307,6 @@ examples:
         "commands",
         "model",
         "",
-        "describe a saved model",
         """\
 Describe a saved model: its lifetimes, its errors on rows held out, and its columns.
 
