@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     _check_feature_names_in,
     assert_all_finite,
     check_consistent_length,
+    column_or_1d,
 )
 
 from mondrian_kernel import _settings as settings
@@ -278,12 +279,7 @@ def _rmse(y: FloatArray, predicted: Any) -> float:
 
 
 def _check_targets(y: ArrayLike, name: str) -> NDArray[Any]:
-    targets = np.asarray(y)
-    if targets.ndim != 1:
-        raise ValueError(
-            f"{name} must have one target a row, got the shape {targets.shape}. Fit a model for "
-            "each target and report on each."
-        )
+    targets: NDArray[Any] = column_or_1d(y)
     assert_all_finite(targets, input_name=name)
     return targets
 
