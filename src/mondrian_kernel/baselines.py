@@ -26,7 +26,7 @@ _EXACT_INTEGERS = 2**53  # up to here every integer is a float64, so a bin index
 
 
 class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A fit, and checks of parameters and rows, that features of the Laplace kernel share."""
+    """A fit, and checks of parameters, that features of the Laplace kernel share."""
 
     lifetime: float
     random_state: Seed
@@ -55,10 +55,6 @@ class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _fit(self, X: ArrayLike) -> Any:
         raise NotImplementedError
-
-    def _new_rows(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        return check_rows(self, X)
 
 
 class LaplaceFourierFeatures(LaplaceFeatures):
@@ -153,7 +149,8 @@ class LaplaceFourierFeatures(LaplaceFeatures):
             All cosines, then all sines, then the shifted cosine, times √(2/C). The features of a
             row do not depend on the other rows.
         """
-        rows = self._new_rows(X)
+        check_is_fitted(self)
+        rows = check_rows(self, X)
         # A BLAS product would round a row differently in batches of different size, and with a
         # large Cauchy frequency the cosine would differ. The cosines take longer anyway.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -312,7 +309,8 @@ class RandomBinningFeatures(LaplaceFeatures):
             float64 with int32 indices, sorted; every entry is 1/√M. A training row has M entries.
             A new row has one for each grid in which its cell holds a training row.
         """
-        rows = self._new_rows(X)
+        check_is_fitted(self)
+        rows = check_rows(self, X)
         _check_int32(len(self.shifts_) * len(rows), "entries", "transform the rows in batches")
         columns = np.empty((len(self.shifts_), len(rows)), dtype=np.int32)
         offsets = self._offsets(rows)
