@@ -84,6 +84,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], memoryview]:
         header = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"Its header is not valid JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ModelFileError("Its header is not a JSON object.")
     return header, view[start + header_length :]
 
 
