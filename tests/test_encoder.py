@@ -425,7 +425,7 @@ def test_columns_are_those_that_were_fitted(frame):
     ids=["pandas", "pyarrow"],
 )
 def test_two_columns_of_one_name_are_refused(table):
-    with pytest.raises(ValueError, match="Two columns are named 'a': rename one"):
+    with pytest.raises(ValueError, match="unique column names, got:\n- 'a' 2 times"):
         TableEncoder().fit(table)
 
 

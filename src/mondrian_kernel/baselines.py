@@ -26,7 +26,7 @@ _EXACT_INTEGERS = 2**53  # up to here every integer is a float64, so a bin index
 
 
 class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Checks of parameters and rows that random features of the Laplace kernel share."""
+    """A fit, and checks of parameters, that features of the Laplace kernel share."""
 
     lifetime: float
     random_state: Seed
@@ -35,9 +35,26 @@ class LaplaceFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "random_state": ["random_state"],
     }
 
-    def _new_rows(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        return check_rows(self, X)
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Draw what is random. Fourier features use only the number of columns of ``X``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : transformer
+            The fitted transformer.
+        """
+        self._fit(X)
+        return self
+
+    def _fit(self, X: ArrayLike) -> Any:
+        raise NotImplementedError
 
 
 class LaplaceFourierFeatures(LaplaceFeatures):
@@ -110,28 +127,13 @@ class LaplaceFourierFeatures(LaplaceFeatures):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the frequencies. Only the number of columns of ``X`` is used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        LaplaceFourierFeatures
-            The fitted transformer.
-        """
+    def _fit(self, X: ArrayLike) -> None:
         rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         draws = rng.standard_cauchy(size=((self.n_components + 1) // 2, rows.shape[1]))
         with np.errstate(over="ignore"):
             self.frequencies_: FloatArray = self.lifetime * draws
         self.shift_ = float(rng.uniform(0.0, 2.0 * np.pi))
         self._n_features_out = self.n_components
-        return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Map rows to their features φ(x).
@@ -147,7 +149,8 @@ class LaplaceFourierFeatures(LaplaceFeatures):
             All cosines, then all sines, then the shifted cosine, times √(2/C). The features of a
             row do not depend on the other rows.
         """
-        rows = self._new_rows(X)
+        check_is_fitted(self)
+        rows = check_rows(self, X)
         # A BLAS product would round a row differently in batches of different size, and with a
         # large Cauchy frequency the cosine would differ. The cosines take longer anyway.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -241,24 +244,6 @@ class RandomBinningFeatures(LaplaceFeatures):
         self.n_grids = n_grids
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the grids and make a feature of every cell that holds a training row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        RandomBinningFeatures
-            The fitted transformer.
-        """
-        self._fit(X)
-        return self
-
     def fit_transform(
         self, X: ArrayLike, y: object = None, **fit_params: object
     ) -> sp.csr_matrix[np.float64]:
@@ -286,7 +271,7 @@ class RandomBinningFeatures(LaplaceFeatures):
 
     @all_or_nothing
     def _fit(self, X: ArrayLike) -> IntArray:
-        """Draw the grids, number their cells and return the feature of each row, (M, N)."""
+        """Draw grids, number the cells with training rows and return the feature of each (M, N)."""
         rows, rng = check_rows(self, X, reset=True), check_random_state(self.random_state)
         shape = (self.n_grids, rows.shape[1])
         with np.errstate(over="ignore"):
@@ -324,7 +309,8 @@ class RandomBinningFeatures(LaplaceFeatures):
             float64 with int32 indices, sorted; every entry is 1/√M. A training row has M entries.
             A new row has one for each grid in which its cell holds a training row.
         """
-        rows = self._new_rows(X)
+        check_is_fitted(self)
+        rows = check_rows(self, X)
         _check_int32(len(self.shifts_) * len(rows), "entries", "transform the rows in batches")
         columns = np.empty((len(self.shifts_), len(rows)), dtype=np.int32)
         offsets = self._offsets(rows)

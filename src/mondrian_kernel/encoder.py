@@ -288,33 +288,30 @@ def learn_table(
     for one, column in zip(learnt, columns, strict=True):
         one.settle(column, encoder.max_categories, y, n_rows)
     _keep(encoder, learnt)
-    rows = _encoded(encoder, X, n_rows, encoder)
-    return _finished(encoder, learnt, rows, y)
+    return _finished(encoder, learnt, encode_table(encoder, X, encoder), y)
 
 
 def learn_numbers(encoder: TableEncoder, rows: FloatArray, y: ArrayLike | None) -> FloatArray:
     """Fit an encoder to rows of numbers without gaps, and encode them."""
     encoder.n_features_in_ = rows.shape[1]
-    learnt = [ColumnCode() for _ in range(rows.shape[1])]
-    _keep(encoder, learnt)
-    return _finished(encoder, learnt, rows, y)
+    return _finished(encoder, [ColumnCode() for _ in range(rows.shape[1])], rows, y)
 
 
 def _finished(
     encoder: TableEncoder, learnt: list[ColumnCode], rows: FloatArray, y: ArrayLike | None
 ) -> FloatArray:
     """Put into encoded rows what depends on all of them, and keep it in the encoder."""
-    first = np.unique(encoder.column_of_output_, return_index=True)[1]
-    at = dict(zip(first.tolist(), learnt, strict=True))
+    widths = [one.is_number.size for one in learnt]
+    at = dict(zip((np.cumsum(widths) - widths).tolist(), learnt, strict=True))
     targets: FloatArray | None = None
     further: list[tuple[int, FloatArray]] = []
     if encoder.special_values and y is not None:
         Y = target_columns(y, rows.shape[0], most=2)
         targets = Y[:, 0] if Y.shape[1] == 1 else None
     for j, values in column_groups(rows):
-        if j not in at:
+        code = at.get(j)
+        if code is None:
             continue
-        code = at[j]
         if targets is not None and code.categories is None:
             code.special = special_values(values, targets)
             if code.special is not None:
@@ -357,26 +354,18 @@ def _keep(encoder: TableEncoder, learnt: list[ColumnCode]) -> None:
 def encode_table(encoder: TableEncoder, X: Any, checker: Any) -> FloatArray:
     """Encode a table, checked on behalf of an estimator; many rows of one in parts into a file."""
     if not isinstance(X, TableParts):
-        return encode_columns(encoder, read_columns(checker, X, reset=False))
+        return _encoded(encoder, read_columns(checker, X, reset=False))
     if X.n_rows == 0:
         raise ValueError("The table has no rows.")
-    return _encoded(encoder, X, X.n_rows, checker)
-
-
-def _encoded(encoder: TableEncoder, X: Any, n_rows: int, checker: Any) -> FloatArray:
-    """Encode a table part by part."""
-    shape = n_rows, encoder.is_number_.size
-    rows = blank_rows(*shape) if isinstance(X, TableParts) else np.empty(shape)
-    begin = 0
+    rows, begin = blank_rows(X.n_rows, encoder.is_number_.size), 0
     for columns in _parts(checker, X, reset=False):
         end = begin + len(columns[0].data)
-        rows[begin:end] = encode_columns(encoder, columns)
+        rows[begin:end] = _encoded(encoder, columns)
         begin = end
     return rows
 
 
-def encode_columns(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
-    """Encode columns of the table that an encoder was fitted on."""
+def _encoded(encoder: TableEncoder, columns: list[Column]) -> FloatArray:
     numbers = encoder.medians_, encoder.has_gaps_, encoder.special_values_
     codes = encoder.categories_, encoder.tables_, *numbers
     return np.concatenate(list(map(encode_column, columns, *codes)), axis=1)

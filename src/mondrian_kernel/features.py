@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -146,7 +141,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         trees: Trees,
         levels: Levels | float,
         *,
-        seed: int | None = None,
+        seed: int = 0,
         n_jobs: int | None = None,
         names_of: Any = None,
     ) -> MondrianFeatures:
@@ -163,9 +158,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         features.n_features_in_ = trees.n_dims
         if hasattr(names_of, "feature_names_in_"):
             features.feature_names_in_ = names_of.feature_names_in_
-        if seed is not None:
-            features._seed = seed
-        features.trees_, features.levels_ = trees, levels
+        features.trees_, features.levels_, features._seed = trees, levels, seed
         return features
 
     def fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
@@ -225,6 +218,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Number of cells at all lifetimes, the number of features."""
         return self.levels_.n_features
 
+    _n_features_out = n_cells_  # scikit-learn's name of it
+
     @property
     def n_cells_per_tree_(self) -> NDArray[np.int64]:
         """Number of cells of each tree, at all lifetimes."""
@@ -235,10 +230,9 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.trees_.check()
         self.levels_.check(self.trees_)
         check_columns(self, self.trees_.n_dims)
-        if not 0 <= getattr(self, "_seed", 0) < 2**64:
+        if not 0 <= self._seed < 2**64:
             raise ValueError("The seed is out of range.")
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: object = None) -> MondrianFeatures:
         """Extend the trees by new rows, after :meth:`fit` or without one.
 
@@ -259,6 +253,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self : MondrianFeatures
             The transformer; unchanged if anything fails.
         """
+        self._validate_params()
         first = not hasattr(self, "trees_")
         rows = check_rows(self, X, reset=first)
         lifetimes, _ = check_lifetimes(self.lifetime, self.weights)
@@ -270,8 +265,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if first:
             check_budget(self.max_cells, self.n_estimators)
             self._seed = draw_seed(self.random_state)
-            how = self.n_estimators, float(lifetimes[0]), self._seed
-            online = OnlineTrees.empty(rows.shape[1], *how)
+            stop = float(lifetimes[0])
+            online = OnlineTrees.empty(rows.shape[1], self.n_estimators, stop, self._seed)
             online.extend(rows, self.max_cells)
             self._follow(online)
         else:
@@ -292,11 +287,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _continued(self) -> OnlineTrees:
         """Return online trees that continue ``trees_``, with their features at the first rung."""
-        if self._online is not None:
-            return self._online
-        if not hasattr(self, "_seed"):
-            self._seed = draw_seed(self.random_state)
-        return continue_trees(self.trees_, self.levels_, self._seed)
+        return self._online or continue_trees(self.trees_, self.levels_, self._seed)
 
     def _follow(self, online: OnlineTrees) -> None:
         """Show the present state of trees that go on growing."""
@@ -310,9 +301,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __getstate__(self) -> dict[str, Any]:
         # Online trees are made again from the trees and the numbers of their cells.
-        state: dict[str, Any] = super().__getstate__().copy()
-        state.pop("_online", None)
-        return state
+        return {name: v for name, v in super().__getstate__().items() if name != "_online"}
 
     def transform(self, X: ArrayLike) -> sparse.csr_matrix:
         """Map rows to their features.
@@ -363,10 +352,8 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 f"lifetime={lifetime} lies outside [0, lifetime_={self.lifetime_}], the time these "
                 "trees have run. Fit with a larger lifetime to see narrower kernels."
             )
-        view = copy.copy(self)
-        view.lifetime, view.weights = float(lifetime), None
-        trees = self.trees_ if self._online is None else self._online.snapshot()
-        view._online = None
+        view, trees = copy.copy(self), self._online.snapshot() if self._online else self.trees_
+        view.lifetime, view.weights, view._online = float(lifetime), None, None
         view.trees_, view.levels_ = trees, Levels.of(trees, np.array([lifetime]))
         return view
 
@@ -406,19 +393,7 @@ class MondrianFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             :meth:`sklearn.ensemble.IsolationForest.score_samples`.
         """
         check_is_fitted(self)
-        return self._log_shares(check_rows(self, X))
-
-    def _log_shares(self, rows: FloatArray) -> FloatArray:
-        return self.levels_.log_shares(self.trees_, rows, self.n_jobs)
+        return self.levels_.log_shares(self.trees_, check_rows(self, X), self.n_jobs)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "trees_")
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_cells_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags

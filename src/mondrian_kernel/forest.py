@@ -40,6 +40,7 @@ class MondrianForest(ExplainableEstimator):
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
     _penalised = False
+    _target_kind: dict[str, bool] = {}  # options of scikit-learn's checks of y
     # The features of another model, whose trees a fit keeps.
     _shared: MondrianFeatures | None = None
 
@@ -70,6 +71,38 @@ class MondrianForest(ExplainableEstimator):
         forest = cls(features.lifetime_, alpha, features.trees_.n_trees, **params)
         forest._shared = features.at(features.lifetime_)
         return forest
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Choose the width and fit every tree.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets; of a classifier one class a row, a number or a string.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
+
+        Returns
+        -------
+        self : estimator
+            The fitted forest.
+        """
+        rows, targets, weight = self._check_fit(X, y, sample_weight, **self._target_kind)
+        Y, seed = self._numbers(targets), draw_seed(self.random_state)
+        columns = self._learn_columns(rows, Y, weight, seed).columns
+        self._fit_leaves(rows, Y, self._weighed(Y, weight), columns, seed)
+        return self
+
+    def _numbers(self, targets: NDArray[Any]) -> FloatArray:
+        """Return targets as columns of numbers (N, K), and keep what predictions need of them."""
+        raise NotImplementedError
+
+    def _weighed(self, Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
+        """Return the weights of the rows in the leaves."""
+        return weight
 
     def _fit_leaves(
         self,
@@ -185,6 +218,7 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
         **MondrianForest._parameter_constraints,
         "fit_intercept": ["boolean"],
     }
+    _target_kind = {"multi_output": True, "y_numeric": True}
 
     def __init__(
         self,
@@ -215,34 +249,9 @@ class MondrianForestRegressor(MultiOutputMixin, RegressorMixin, MondrianForest, 
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> MondrianForestRegressor:
-        """Choose the width and fit every tree.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestRegressor
-            The fitted forest.
-        """
-        rows, targets, weight = self._check_fit(
-            X, y, sample_weight, multi_output=True, y_numeric=True
-        )
-        Y, seed = as_columns(targets), draw_seed(self.random_state)
-        columns = self._learn_columns(rows, Y, weight, seed).columns
-        self._fit_leaves(rows, Y, weight, columns, seed)
+    def _numbers(self, targets: NDArray[Any]) -> FloatArray:
         self._one_output = targets.ndim == 1
-        return self
+        return as_columns(targets)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict rows by the average of the trees.
@@ -343,34 +352,12 @@ class MondrianForestClassifier(ClassifierMixin, MondrianForest, ClassEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @all_or_nothing
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> MondrianForestClassifier:
-        """Choose the width and fit every tree.
+    def _numbers(self, targets: NDArray[Any]) -> FloatArray:
+        self.classes_, labels = check_classes(targets)
+        return np.eye(self.classes_.size)[labels]
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite, or a data frame, also with gaps: see :class:`TableEncoder`.
-        y : array-like of shape (n_samples,)
-            Classes, numbers or strings.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights; a row of weight 2 counts as two, one of weight 0 is left out.
-
-        Returns
-        -------
-        self : MondrianForestClassifier
-            The fitted forest.
-        """
-        rows, targets, weight = self._check_fit(X, y, sample_weight)
-        classes, labels = check_classes(targets)
-        seed, one_hot = draw_seed(self.random_state), np.eye(classes.size)[labels]
-        columns = self._learn_columns(rows, one_hot, weight, seed).columns
-        weight = weigh_classes(self.class_weight, classes, labels, weight)
-        self._fit_leaves(rows, one_hot, weight, columns, seed)
-        self.classes_ = classes
-        return self
+    def _weighed(self, Y: FloatArray, weight: FloatArray | None) -> FloatArray | None:
+        return weigh_classes(self.class_weight, self.classes_, Y.argmax(axis=1), weight)
 
     @property
     def class_prior_(self) -> FloatArray:

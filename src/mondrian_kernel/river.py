@@ -181,7 +181,8 @@ class MondrianAnomaly(_GrowingTrees, base.AnomalyDetector):
         """Return the anomaly score of a row: higher is more abnormal, 0 without rows."""
         if self._is_empty:
             return 0.0
-        return -float(self._model._log_shares(self._row(x))[0])
+        model, row = self._model, self._row(x)  # without scikit-learn's checks, which take longer
+        return -float(model.levels_.log_shares(model.trees_, row, model.n_jobs)[0])
 
 
 class _Predictor(_RiverModel):

@@ -52,18 +52,11 @@ def read_columns(estimator: BaseEstimator, X: Any, *, reset: bool, first: int = 
     if hasattr(X, "collect"):
         raise TypeError(f"X is a {type(X).__name__}: call X.collect() first.")
     if nw.dependencies.is_into_dataframe(X):
-        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"Two columns are named {twice[0]!r}: rename one of them.")
+        columns = list(nw.from_native(X, eager_only=True).iter_columns())
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if 0 in X.shape:
             raise ValueError(f"Found {X.shape[0]} sample(s) and {X.shape[1]} feature(s) in X.")
-        frame = nw.from_native(X, eager_only=True)
-        return [
-            Column(name, data, _kind(data.dtype), first)
-            for name, data in zip(names, frame.iter_columns(), strict=True)
-        ]
+        return [Column(data.name, data, _kind(data.dtype), first) for data in columns]
     if np.ma.is_masked(X):
         X = np.where(np.ma.getmaskarray(X), None, X.data)
     elif not hasattr(X, "dtype") and _loses_values(np.asarray(X)):

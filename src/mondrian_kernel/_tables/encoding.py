@@ -96,7 +96,7 @@ class ColumnCode:
         if self.categories is not None:
             return None
         missing = np.isnan(values)
-        self.median = lower_median(values[~missing])
+        self.median = float(np.quantile(values[~missing], 0.5, method="lower"))
         return np.where(missing, self.median, values)[:, None] if self.has_gaps else None
 
 
@@ -126,18 +126,8 @@ def special_values(numbers: FloatArray, y: FloatArray) -> FloatArray | None:
     a monotone function of the column cannot show. A value is special if the mean of y at it lies
     above, or below, the means at the nearest rows on either side, by several standard errors.
 
-    Parameters
-    ----------
-    numbers : ndarray of shape (N,)
-        A column, NaN where it is missing.
-    y : ndarray of shape (N,)
-        Targets.
-
-    Returns
-    -------
-    special : ndarray of shape (V, 2) or None
-        The special values in ascending order, and how far the mean of y at each lies from that on
-        the nearer side.
+    ``numbers`` (N,) are NaN where they are missing. Special values come in ascending order, (V, 2),
+    with how far the mean of y at each lies from that on the nearer side.
     """
     known = ~np.isnan(numbers)
     values, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
@@ -178,25 +168,20 @@ def special_output(
     at = np.minimum(np.searchsorted(special[:, 0], numbers), len(special) - 1)
     is_special = special[at, 0] == numbers
     out: FloatArray = np.where(is_special, special[at, 1], 0.0)
-    if y is not None:
-        rows, fold = np.flatnonzero(is_special), np.empty(numbers.size, np.intp)
-        for k, (_, own) in enumerate(_folds(numbers.size).split(numbers)):
-            fold[own] = k
-        at, fold, y = at[rows], fold[rows], y[rows]
-        shape = len(special), int(fold.max()) + 1
-        sums, n = np.zeros(shape), np.zeros(shape)
-        np.add.at(sums, (at, fold), y)
-        np.add.at(n, (at, fold), 1.0)
-        others = np.maximum(n.sum(axis=1)[at] - n[at, fold], 1.0)
-        without = (sums.sum(axis=1)[at] - sums[at, fold]) / others
-        out[rows] += without - (sums.sum(axis=1) / n.sum(axis=1))[at]
+    if y is None:
+        return out
+
+    def means(rows: NDArray[np.intp]) -> FloatArray:
+        """Return the mean of y at each special value, in some rows."""
+        rows = rows[is_special[rows]]
+        count = np.bincount(at[rows], minlength=len(special))
+        return np.asarray(np.bincount(at[rows], y[rows], len(special)) / np.maximum(count, 1))
+
+    whole = means(np.arange(numbers.size))
+    for some, others in _folds(numbers.size).split(numbers):
+        own = others[is_special[others]]
+        out[own] += (means(some) - whole)[at[own]]
     return out
-
-
-def lower_median(numbers: FloatArray) -> float:
-    """Return the median, the lower one of two: it cannot overflow."""
-    middle = (numbers.size - 1) // 2
-    return float(np.partition(numbers, middle)[middle])
 
 
 def category_codes(column: Column, words: list[Any], known: list[Any]) -> NDArray[np.intp]:

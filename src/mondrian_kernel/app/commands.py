@@ -161,16 +161,8 @@ def _fit_words(result: dict[str, Any], *, guessed: bool) -> str:
         saved += ", fitted to all rows, also those held out"
     if result["report"] is not None:
         saved += f"\n  report in {result['report']}"
-    return "\n\n".join(
-        [
-            f"{result['data']}: {result['rows_in_file']} rows, predicting {result['target']!r} "
-            f"({result['task']}{how})",
-            _fitted_words(result),
-            _held_out_words(result),
-            *importance_words(result),
-            saved,
-        ]
-    )
+    rows = f"{result['data']}: {result['rows_in_file']} rows"
+    return _about(result, f"{rows}, predicting {result['target']!r} ({result['task']}{how})", saved)
 
 
 def _model_words(about: dict[str, Any]) -> str:
@@ -182,15 +174,14 @@ def _model_words(about: dict[str, Any]) -> str:
             kind = f"{len(words)} categories: {', '.join(words[: settings.CATEGORIES_SHOWN])}{more}"
         columns.append((name, kind))
     size = f"{about['bytes'] / 1e6:.1f} MB"
-    return "\n\n".join(
-        [
-            f"{about['file']} ({size}): {about['task']} of {about['target']!r}",
-            _fitted_words(about),
-            _held_out_words(about),
-            *importance_words(about),
-            f"  columns\n{two_columns(columns, '    ')}",
-        ]
-    )
+    first = f"{about['file']} ({size}): {about['task']} of {about['target']!r}"
+    return _about(about, first, f"  columns\n{two_columns(columns, '    ')}")
+
+
+def _about(about: dict[str, Any], first: str, last: str) -> str:
+    """Say what a model has learnt, and how good it was, between two other paragraphs."""
+    parts = _fitted_words(about), _held_out_words(about), *importance_words(about)
+    return "\n\n".join([first, *parts, last])
 
 
 def _fitted_words(about: dict[str, Any]) -> str:
@@ -258,12 +249,12 @@ def path(args: Namespace, console: Console) -> None:
         "complete": found.complete,
         "path": rows,
     }
+    words = _path_words(rows, found.best_lifetime)
     if args.plot is not None:
         _draw_path(found, args.plot)
         result["plot"] = args.plot
-        console.result(result, f"drawn in {args.plot}; best lifetime {found.best_lifetime:.4g}")
-    else:
-        console.result(result, _path_words(rows, found.best_lifetime))
+        words = f"drawn in {args.plot}; best lifetime {found.best_lifetime:.4g}"
+    console.result(result, words)
 
 
 def _follow_path(table: Table, choices: Choices, args: Namespace, console: Console) -> Any:
@@ -271,10 +262,8 @@ def _follow_path(table: Table, choices: Choices, args: Namespace, console: Conso
     from mondrian_kernel import lifetime_path
 
     frame, y, rows, _ = rows_to_learn(table, choices)
-    rows = np.sort(rows[: args.max_rows])
-    y, frame = y[rows], frame.take(rows)
-    encoder = TableEncoder()
-    X = encoder.fit_transform(frame, y)
+    rows, encoder = np.sort(rows[: args.max_rows]), TableEncoder()
+    y, X = y[rows], encoder.fit_transform(frame.take(rows), y[rows])
     spread = X.std(axis=0)
     X = X / np.where(encoder.is_number_ & (spread > 0), spread, 1.0)
     options: dict[str, Any] = {}
@@ -309,12 +298,9 @@ def _path_rows(path: Any) -> list[dict[str, Any]]:
 
 def _path_words(rows: list[dict[str, Any]], best: float) -> str:
     """Lay out the rows with a star at the best one."""
-    names = [name.replace("_", " ") for name in rows[0]]
-    widths = [max(10, len(name)) for name in names]
-    said = ["  ".join(f"{name:>{w}}" for name, w in zip(names, widths, strict=True))]
+    said = ["  ".join(f"{name.replace('_', ' '):>10}" for name in rows[0])]
     for row in rows:
-        values = zip(row.values(), widths, strict=True)
-        line = "  ".join(f"{value:>{w}.5g}" for value, w in values)
+        line = "  ".join(f"{value:>{max(10, len(name))}.5g}" for name, value in row.items())
         said.append(line + (" *" if row["lifetime"] == best else ""))
     return "\n".join(said)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -10,7 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path, PurePath
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, TextIO
 
 from mondrian_kernel import _settings as settings
@@ -40,7 +42,8 @@ class Console:
         self.progress.clear()
         seconds = self.progress.stage_seconds()
         if self.as_json:
-            _print(_json_text(values | {"seconds": seconds}, sys.stdout), sys.stdout)
+            plain = _json_values(values | {"seconds": seconds})
+            _print(json.dumps(plain, indent=2, allow_nan=False), sys.stdout)
             return
         if seconds:
             times = [(name, f"{s:6.1f} s") for name, s in seconds.items()]
@@ -67,22 +70,18 @@ class Console:
 class Progress:
     """Show a bar with the time left on the standard error, and measure how long stages take.
 
-    A thread draws, so that the clock goes on between two reports of the work.
-
-    Parameters
-    ----------
-    enabled : bool
-        Whether to show anything.
+    A thread draws, so that the clock goes on between two reports of the work. Unless ``enabled``
+    nothing is shown.
     """
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled, self._lock = enabled, threading.Lock()
         self._shown = self._started = False
-        self._words, self._part, self._stage = "", 1, ""
-        self._seconds: dict[str, float] = {}
-        self._stage_began = self._began = self._reported = time.monotonic()
-        self._done = self._total = 0
+        self._words = ""
+        self._stages: list[tuple[str, float]] = []  # with the times when they begin
         self._step: dict[str, Any] | None = None
+        self._done = self._total = 0
+        self._began = self._reported = time.monotonic()
 
     def stage(self, words: str) -> None:
         """Begin a stage, which ends the one before."""
@@ -92,31 +91,26 @@ class Progress:
             self._started, self._compiled = True, event.RecordingListener()
             event.register("numba:compile", self._compiled)
             threading.Thread(target=self._keep_drawing, daemon=True).start()
-        self._end_stage()
         self._restart()
-        self._words, self._part, self._stage = printable(words), 1, words
+        self._words = printable(words)
+        self._stages.append((words, self._began))
 
     def __call__(self, done: int, total: int, info: dict[str, Any] | None = None) -> None:
-        """Take note that ``done`` of ``total`` steps are done; fewer than before begin a part.
+        """Take note that ``done`` of ``total`` steps are done; fewer than before begin anew.
 
         ``info`` may have the ``share`` of the present step that is done, with its ``stage`` and the
         ``seconds_left``.
         """
         if done < self._done:
             self._restart()
-            self._part += 1
         self._done, self._total, self._reported = done, total, time.monotonic()
         self._step = info if info is not None and "share" in info else None
 
-    def rename(self, words: str) -> None:
-        """Show other words within a stage."""
-        if words != self._words:
-            self._words, self._part = printable(words), 1
-
     def stage_seconds(self) -> dict[str, float]:
-        """End the last stage and return the seconds that each one took."""
-        self._end_stage()
-        return dict(self._seconds)
+        """Return the seconds that each stage has taken."""
+        ends = [*(begin for _, begin in self._stages), time.monotonic()][1:]
+        pairs = zip(self._stages, ends, strict=True)
+        return {name: end - begin for (name, begin), end in pairs}
 
     def clear(self) -> None:
         """Remove the bar, until the next stage."""
@@ -134,29 +128,21 @@ class Progress:
 
     def line(self, now: float) -> str:
         """Return words, bar and time left; the time passed if the time left is not known."""
-        words = self._words if self._part == 1 else f"{self._words}, part {self._part}"
-        since, step = now - self._reported, self._step
+        words, since, step = self._words, now - self._reported, self._step
         if step is not None and (left := step["seconds_left"] - since) > 0:
             words = f"{words} {self._done + 1}/{self._total}: {step['stage']}"
-            return f"{words} [{_bar(step['share'])}] {clock(left)} left"
+            return f"{words} [{_bar(step['share'])}] {_clock(left)} left"
         if self._done:
             left = (self._reported - self._began) * (self._total / self._done - 1) - since
             if left > 0:
                 bar = _bar(self._done / self._total)
-                return f"{words} [{bar}] {self._done}/{self._total}, {clock(left)} left"
-        return f"{words} ... {clock(now - self._began)}"
+                return f"{words} [{bar}] {self._done}/{self._total}, {_clock(left)} left"
+        return f"{words} ... {_clock(now - self._began)}"
 
     def _restart(self) -> None:
         self._began = self._reported = time.monotonic()
         self._done = self._total = 0
         self._step = None
-
-    def _end_stage(self) -> None:
-        now = time.monotonic()
-        if self._stage:
-            passed = self._seconds.get(self._stage, 0.0)
-            self._seconds[self._stage] = passed + now - self._stage_began
-        self._stage, self._stage_began = "", now
 
     def _keep_drawing(self) -> None:
         told = False
@@ -179,18 +165,8 @@ def _bar(share: float) -> str:
     return "#" * full + "-" * (settings.PROGRESS_WIDTH - full)
 
 
-def clock(seconds: float) -> str:
-    """Write minutes and seconds, or hours too.
-
-    Examples
-    --------
-    >>> from mondrian_kernel.app.console import clock
-    >>> clock(75.2), clock(3700)
-    ('1:15', '1:01:40')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds)))
 
 
 def two_columns(pairs: list[tuple[str, str]], indent: str = "  ") -> str:
@@ -201,14 +177,7 @@ def two_columns(pairs: list[tuple[str, str]], indent: str = "  ") -> str:
 
 
 def printable(text: str) -> str:
-    r"""Write control characters as escapes, so that no name can steer a terminal.
-
-    Examples
-    --------
-    >>> from mondrian_kernel.app.console import printable
-    >>> print(printable("a\x1b[31mb"))
-    a\x1b[31mb
-    """
+    """Write control characters as escapes, so that no name can steer a terminal."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -221,14 +190,11 @@ def check_output(file: str | None, *, keep: Sequence[str | None] = ()) -> None:
     folder = Path(file).parent
     if not folder.is_dir():
         raise FileNotFoundError(2, "there is no such folder", str(folder))
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.stat(file)  # raises where the name is too long
-        exists = True
-    except FileNotFoundError:
-        exists = False
     if Path(file).is_dir():
         raise IsADirectoryError(21, "it is a folder; give the name of a file", file)
-    regular = not exists or Path(file).is_file()
+    regular = not Path(file).exists() or Path(file).is_file()
     # A regular file is written beside its place, where a link leads to.
     place = os.path.dirname(os.path.realpath(file)) if regular else file
     if not os.access(place, os.W_OK):
@@ -255,17 +221,6 @@ def _print(text: str, stream: TextIO | None, end: str = "\n") -> None:
             raise OSError(error.errno, error.strerror, STANDARD_OUTPUT) from error
 
 
-def _json_text(values: Any, stream: TextIO | None) -> str:
-    plain = _json_values(values)
-    text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False)
-    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    try:
-        text.encode((stream and stream.encoding) or "utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(plain, indent=2)
-    return text
-
-
 def _json_values(value: Any) -> Any:
     """Return values that JSON knows; numbers that are not finite become null."""
     if isinstance(value, dict):
@@ -274,6 +229,4 @@ def _json_values(value: Any) -> Any:
         return [_json_values(item) for item in value]
     if hasattr(value, "tolist"):
         return _json_values(value.tolist())
-    if isinstance(value, PurePath):
-        return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -45,7 +45,6 @@ def demo(args: Namespace, console: Console) -> None:
     console.progress.stage("comparing methods")
     methods = {}
     for name, method in {_OURS: ours, **_other_methods(options)}.items():
-        console.progress.rename(f"fitting: {name}")
         seconds, predicted = _seconds(method, X_train, y_train, X_test)
         error = float(np.sqrt(np.mean((predicted - y_test) ** 2)))
         methods[name] = {"rmse": error, "seconds": seconds}

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+)
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._tables.columns import read_columns
 from mondrian_kernel._typing import FloatArray
 from mondrian_kernel.app.console import two_columns
+from mondrian_kernel.encoder import TableEncoder
 from mondrian_kernel.on_disk import TableParts
 from mondrian_kernel.plotting.interval import coverage_by_fifth, is_inside
 
@@ -38,12 +44,6 @@ class Importance(NamedTuple):
     n_shuffles: int
     measure: str
     rows: str
-
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        """Whether the mean of a column is more than two of its standard errors above 0."""
-        clear: NDArray[np.bool_] = self.mean > 2.0 * self.deviation / np.sqrt(self.n_shuffles - 1)
-        return clear
 
 
 class Measured:
@@ -84,12 +84,8 @@ class Measured:
         self.X_test, self.y_test, self.n_unknown = X[known], y[known], int((~known).sum())
         self.rows = (np.arange(y.size) if row_numbers is None else row_numbers)[known]
         self.names = _names(estimator, feature_names)
-        encoder = estimator.encoder_
-        none = [None] * len(self.names)
-        self.categories = none if encoder is None else encoder.categories_
-        self.column_of: NDArray[np.intp] = (
-            np.arange(len(none)) if encoder is None else encoder.column_of_output_
-        )
+        encoder = estimator._encoder
+        self.categories, self.column_of = encoder.categories_, encoder.column_of_output_
         self.estimator = _for_numbers(estimator, X.shape[1])
         self.saved = estimator if saved is None else saved
         self.fitted, self._tables, self._known = estimator, X_test, known
@@ -97,15 +93,10 @@ class Measured:
     @cached_property
     def X_train(self) -> FloatArray:
         """Rows as the fit has seen them: means of y for categories leave out a row's own y."""
-        encoder, X, y = self.fitted.encoder_, self._X_train, self.y_train
+        X, y = self._X_train, self.y_train
         check_consistent_length(X, y)
-        if encoder is None:
-            rows: FloatArray = self.fitted._check_new(X)
-            return rows
-        encoded: FloatArray = clone(encoder).fit_transform(
-            X, y if self.is_regression else y.astype(str)
-        )
-        return encoded
+        encoder: TableEncoder = clone(self.fitted._encoder)
+        return encoder.fit_transform(X, y if self.is_regression else y.astype(str))
 
     def words(self, column: int) -> NDArray[Any]:
         """Return the values of a column in the test rows, as they were before encoding."""
@@ -288,12 +279,7 @@ def _rmse(y: FloatArray, predicted: Any) -> float:
 
 
 def _check_targets(y: ArrayLike, name: str) -> NDArray[Any]:
-    targets = np.asarray(y)
-    if targets.ndim != 1:
-        raise ValueError(
-            f"{name} must have one target a row, got the shape {targets.shape}. Fit a model for "
-            "each target and report on each."
-        )
+    targets: NDArray[Any] = column_or_1d(y)
     assert_all_finite(targets, input_name=name)
     return targets
 
@@ -312,12 +298,9 @@ def _for_numbers(estimator: Any, n_columns: int) -> Any:
 
 def _names(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
     n_columns = estimator.n_features_in_
-    if feature_names is None:
-        given = getattr(estimator, "feature_names_in_", [f"x{d}" for d in range(n_columns)])
-        return [str(name) for name in given]
-    names = [str(name) for name in feature_names]
-    if len(names) != n_columns:
+    given = _check_feature_names_in(estimator) if feature_names is None else feature_names
+    if len(given) != n_columns:
         raise ValueError(
-            f"{len(names)} feature_names were given for {n_columns} columns of X: give one each."
+            f"{len(given)} feature_names were given for {n_columns} columns of X: give one each."
         )
-    return names
+    return [str(name) for name in given]

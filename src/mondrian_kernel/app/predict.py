@@ -80,7 +80,7 @@ def _write_to_standard_output(contents: bytes) -> None:
 def _json_bytes(columns: dict[str, NDArray[Any]]) -> bytes:
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     rows = [dict(zip(columns, row, strict=True)) for row in values]
-    return json.dumps(rows, ensure_ascii=False, indent=1).encode() + b"\n"
+    return json.dumps(rows, indent=1).encode() + b"\n"
 
 
 def _file_bytes(columns: dict[str, NDArray[Any]], name: str) -> bytes:
@@ -112,7 +112,6 @@ def _parquet_bytes(columns: dict[str, NDArray[Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     pyarrow.parquet.write_table(pa.table(columns), sink)
-    contents: bytes = sink.getvalue().to_pybytes()
-    return contents
+    return sink.getvalue()

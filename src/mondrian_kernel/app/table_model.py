@@ -49,8 +49,10 @@ class TableModel:
     @property
     def categories(self) -> dict[str, list[Any] | None]:
         """The categories of each column, without missing values; None for numbers."""
-        names, encoder = self.estimator.feature_names_in_.tolist(), self.estimator.encoder_
-        found: list[Any] = [None] * len(names) if encoder is None else encoder.categories_
+        names, found = (
+            self.estimator.feature_names_in_.tolist(),
+            self.estimator._encoder.categories_,
+        )
         known = [words and [word for word in words if word is not None] for words in found]
         return dict(zip(names, known, strict=True))
 

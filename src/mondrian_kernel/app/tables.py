@@ -249,34 +249,11 @@ def _clear_errors(source: str) -> Iterator[None]:
 
 
 def read_table(source: str, decimal: str = ".") -> Table:
-    r"""Read a table.
+    """Read a table from a file or, if its name is "-", from the standard input.
 
     The contents decide how it is read, not the name: Parquet, gzip and UTF-16 are known by their
-    first bytes, the separator of a text file (tab, semicolon or comma) by the header.
-
-    Parameters
-    ----------
-    source : str
-        Name of the file; "-" reads the standard input.
-    decimal : {".", ","}, default="."
-        Decimal sign of numbers in a text file.
-
-    Returns
-    -------
-    table : Table
-        Its columns. Those of a text file are text, turned into numbers where they are used.
-
-    Examples
-    --------
-    >>> import pathlib
-    >>> import tempfile
-    >>> from mondrian_kernel.app.tables import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder) / "rooms.csv"
-    ...     _ = file.write_text("area,kind\n12.5,kitchen\n,hall\n")
-    ...     table = read_table(str(file))
-    >>> table.numbers("area"), table.texts("kind")
-    (array([12.5,  nan]), array(['kitchen', 'hall'], dtype=object))
+    first bytes, the separator of a text file (tab, semicolon or comma) by the header. Columns of a
+    text file are text, turned into numbers where they are used.
     """
     pa, _ = _arrow()
     name = "standard input" if source == "-" else source

@@ -199,17 +199,13 @@ def _store(value: NDArray[Any], level: int = settings.FILE_LEVEL) -> tuple[Store
 
 def _in_few_bytes(value: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the smallest type in which all stay the same."""
+    ends = value
+    if value.dtype.kind == "i":
+        ends = np.array([value.min(initial=0), value.max(initial=0)])
     for dtype in _FEWER_BYTES.get(value.dtype.str, ()):
-        if value.dtype.kind == "i":
-            range_of = np.iinfo(dtype)
-            least, most = value.min(initial=0), value.max(initial=0)
-            if range_of.min <= least and most <= range_of.max:
-                return value.astype(dtype)
-            continue
         with np.errstate(over="ignore"):
-            fewer = value.astype(dtype)
-        if (fewer == value).all():
-            return fewer
+            if (ends.astype(dtype) == ends).all():
+                return value.astype(dtype)
     return value
 
 
@@ -243,14 +239,7 @@ def write_file(path: PathLike, parts: Iterable[bytes]) -> None:
     A regular file, or one that is not there yet, is written beside its place and then moved
     there: on failure nothing has changed. It keeps the permissions, the owner and the group of the
     file it replaces, as far as the system lets it; if not the group, the group may not read it.
-    What is neither (a device, a pipe) is opened and written to.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file. A link is followed.
-    parts : iterable of bytes
-        The contents, in order.
+    What is neither (a device, a pipe) is opened and written to. A link is followed.
     """
     try:
         old = os.stat(path)

@@ -269,16 +269,6 @@ def tree_partition(
     A tree holds only the cuts that separate rows. Each is extended across the cell that it cuts, up
     to the box of all rows. Cuts in the empty space between rows affect no feature and are not
     known. ``columns`` is what the trees see of the inputs; with it the cells have their units.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mondrian_kernel import MondrianFeatures
-    >>> from mondrian_kernel.plotting.partition import tree_partition
-    >>> X = np.random.default_rng(0).uniform(size=(100, 2))
-    >>> features = MondrianFeatures(3.0, 10, random_state=0).fit(X)
-    >>> bool(tree_partition(features, 4).n_cells == features.n_cells_per_tree_[4])
-    True
     """
     trees, lifetime = features.trees_, features.lifetime_
     columns = Columns.scaled(np.ones(trees.n_dims)) if columns is None else columns

@@ -342,7 +342,7 @@ class TestRefusals:
         X = rows(2)
         Y = np.stack([heights(X)] * 2, axis=1)
         model = MondrianKernelRegressor(1.0, 0.1, **TREES).fit(X, Y)
-        with pytest.raises(ValueError, match="y_train must have one target a row"):
+        with pytest.raises(ValueError, match="should be a 1d array, got an array of shape"):
             write_report(tmp_path / "r.html", model, X, Y, X, Y, title="", target="")
 
     @pytest.mark.parametrize(

@@ -38,14 +38,8 @@ def regression_content(measured: Measured, target: str) -> Content:
     scores, y, predicted = measured.scores, measured.y_test, measured.predicted
     error, guess, boosting = scores["rmse"], scores["rmse_of_the_mean"], measured.boosting
     estimator = measured.estimator
-
-    def predict(X: FloatArray) -> FloatArray:
-        values: FloatArray = estimator.predict(X)
-        return values[:, None]
-
-    importance_words, importance = importance_section(
-        measured, Curves(predict, f"mean predicted {target}", [None])
-    )
+    curves = Curves(lambda X: estimator.predict(X)[:, None], f"mean predicted {target}", [None])
+    importance_words, importance = importance_section(measured, curves)
     interval_words, intervals = _intervals(measured, target)
     share = (
         f" The model explains {percent(scores['r2'])} of the variance." if scores["r2"] > 0 else ""
@@ -116,7 +110,7 @@ def _prediction_figures(target: str, y: FloatArray, predicted: FloatArray) -> li
 
 def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
     """Return sentences on the coverage, and the section on intervals."""
-    y, ends, predicted = measured.y_test, measured.intervals, measured.predicted
+    y, ends = measured.y_test, measured.intervals
     inside = is_inside(y, ends).mean(axis=1)
     covered = measured.scores["coverage"]
     low, high = stats.binom.interval(0.95, y.size, settings.COVERAGE) / np.array(y.size)
@@ -146,30 +140,28 @@ def _intervals(measured: Measured, target: str) -> tuple[list[str], Section]:
             np.ptp(ends, axis=2).mean(axis=1),
         ),
     )
-    some = np.random.default_rng(0).permutation(y.size)[: settings.BARS_SHOWN]
-    bars = _interval_bars(y[some], predicted[some], measured.interval[some], target, y.size)
-    return [words, fifth_words], Section("Intervals", [by_fifth, coverage, bars])
+    figures = [by_fifth, coverage, _interval_bars(measured, target)]
+    return [words, fifth_words], Section("Intervals", figures)
 
 
 def _by_fifth(measured: Measured) -> tuple[str, Figure]:
     """Return a sentence and a figure on the coverage by fifths of the prediction."""
-    shares = np.array(measured.scores["coverage_by_fifth"])
     parts = np.array_split(np.sort(measured.predicted), len(_FIFTHS))
-    shown = [k for k in range(len(_FIFTHS)) if parts[k].size]
-    rows = np.array([parts[k].size for k in shown])
+    parts = [part for part in parts if part.size]  # of few rows the last ones are empty
+    labels, rows = _FIFTHS[: len(parts)], np.array([part.size for part in parts])
+    reached = np.array(measured.scores["coverage_by_fifth"])[: len(parts)]
     # One false alarm in twenty reports: each of five fifths has 99 %.
     low, high = np.array(stats.binom.interval(0.99, rows, settings.COVERAGE)) / rows
-    reached = shares[shown]
     off = [
-        f"{'low' if reached[k] < low[k] else 'high'} in the {_FIFTHS[shown[k]]} "
+        f"{'low' if reached[k] < low[k] else 'high'} in the {name} "
         f"({percent(reached[k])} of {rows[k]} rows)"
-        for k in range(rows.size)
+        for k, name in enumerate(labels)
         if not low[k] <= reached[k] <= high[k]
     ]
     words = "By fifths of the prediction the coverage is nowhere off by more than chance."
     if off:
         words = f"By fifths of the prediction the coverage is too {', too '.join(off)}."
-    place, labels = np.arange(rows.size), [_FIFTHS[k] for k in shown]
+    place = np.arange(rows.size)
     figure = Figure(
         "fifths",
         "Coverage by fifths of the prediction",
@@ -185,8 +177,8 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
         table(
             ["predictions", "from", "to", "rows", "inside", "by chance"],
             labels,
-            [parts[k][0] for k in shown],
-            [parts[k][-1] for k in shown],
+            [part[0] for part in parts],
+            [part[-1] for part in parts],
             rows,
             map(percent, reached),
             [f"{percent(a)} to {percent(b)}" for a, b in zip(low, high, strict=True)],
@@ -195,11 +187,11 @@ def _by_fifth(measured: Measured) -> tuple[str, Figure]:
     return words, figure
 
 
-def _interval_bars(
-    y: FloatArray, predicted: FloatArray, ends: FloatArray, target: str, n_rows: int
-) -> Figure:
-    order = np.argsort(predicted)
-    y, predicted, ends = y[order], predicted[order], ends[order]
+def _interval_bars(measured: Measured, target: str) -> Figure:
+    n_rows = measured.y_test.size
+    some = np.random.default_rng(0).permutation(n_rows)[: settings.BARS_SHOWN]
+    some = some[np.argsort(measured.predicted[some])]
+    y, predicted, ends = measured.y_test[some], measured.predicted[some], measured.interval[some]
     place, (low, high), out = np.arange(y.size), ends.T, ~is_inside(y, ends)
     label, n_out = f"true {target}", int(out.sum())
     outside = "1 target lies" if n_out == 1 else f"{n_out} targets lie"

@@ -53,7 +53,8 @@ def importance_section(measured: Measured, curves: Curves) -> tuple[str, Section
     names = measured.names
     mean, deviation, n_shuffles, measure, rows = measured.importance
     order = np.argsort(-mean, kind="stable")
-    clear = [int(d) for d in order if measured.importance.is_clear[d]]
+    least = 2.0 * deviation / np.sqrt(n_shuffles - 1)  # two standard errors
+    clear = [int(d) for d in order if mean[d] > least[d]]
     sentence = "No column matters clearly: the error stays the same when any of them is shuffled."
     if clear:
         listed = ", ".join(f"{names[d]} ({number(mean[d])})" for d in clear[:3])
