@@ -74,24 +74,3 @@ def gather(cells, first, begin, end, W, out):
             c = first[m] + cells[m, i]
             for j in range(width):
                 out[i, j] += W[c, j]
-
-
-@kernel
-def count_matches(codes, weight, begin, end, out):
-    """Add Σ_l weight[l] · (trees in which two rows share a cell) to ``out`` (N, N).
-
-    ``codes`` int32 (L, M, N) are the cells of rows at each level. Rows ``begin:end`` of the lower
-    triangle, and their mirror image.
-    """
-    n_levels, n_trees = codes.shape[:2]
-    for level in range(n_levels):
-        w = weight[level]
-        for m in range(n_trees):
-            code = codes[level, m]
-            for i in range(begin, end):
-                own = code[i]
-                for j in range(i + 1):
-                    out[i, j] += w if code[j] == own else 0.0
-    for i in range(begin, end):
-        for j in range(i):
-            out[j, i] = out[i, j]

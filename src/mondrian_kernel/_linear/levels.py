@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -13,15 +13,11 @@ from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.runs import add_in_shares
 from mondrian_kernel._trees.levels import Levels, sparse_rows
 from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
-
-_FIELDS = (
-    *("sample_weight", "centre", "n_jobs"),
-    *("_points", "_levels", "_level_weights", "_first", "_starts", "_above", "_group", "_cells"),
-)
 
 
 class LevelOperator(Operator):
@@ -93,10 +89,14 @@ class LevelOperator(Operator):
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
         """Φ of some rows, all lifetimes of a tree side by side, without sample weights."""
-        fine = self._first[:-1, None] + self._cells[:, some]
-        cells = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
-        values = np.tile(np.repeat(self._values, fine.shape[0]), (some.size, 1))
-        return sparse_rows(cells.reshape(-1, some.size).T, values, self._levels.n_features)
+        values = np.tile(np.repeat(self._values, self.n_trees), (some.size, 1))
+        return sparse_rows(self._columns(some), values, self._levels.n_features)
+
+    def _columns(self, some: NDArray[np.intp]) -> IntArray:
+        """Return the features of some rows (n, L M), level after level."""
+        fine = self._first[: self.n_trees, None] + self._cells[:, some]
+        columns = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
+        return columns.reshape(-1, some.size).T
 
     @property
     def n_trees(self) -> int:
@@ -124,10 +124,11 @@ class LevelOperator(Operator):
         return self._changed(_cells=self._cells[:n_trees])
 
     def _changed(self, **changes: Any) -> LevelOperator:
-        """Return a copy with other arrays; nothing that was derived from the old ones stays."""
-        other = LevelOperator.__new__(LevelOperator)
-        for name in _FIELDS:
-            setattr(other, name, changes.get(name, getattr(self, name)))
+        """Return a copy with other arrays; nothing that was derived from the old weights stays."""
+        other = copy(self)
+        for name in ("root_weight", "total_weight", "mean_direction"):
+            vars(other).pop(name, None)
+        vars(other).update(changes)
         return other
 
     def gram(self, V: FloatArray) -> FloatArray:
@@ -147,6 +148,7 @@ class LevelOperator(Operator):
 
         table = self.table
         each, out = weights / self.n_trees, np.empty_like(V)
+        how = self.n_jobs, 2 * self._cells.size
 
         def product(begin: int, end: int, part: FloatArray) -> None:
             room = np.empty((table[-1][-1].max() + 1, lanes), V.dtype)
@@ -156,12 +158,10 @@ class LevelOperator(Operator):
             some = slice(first, min(first + settings.LEVEL_LANES, V.shape[1]))
             width = some.stop - first
             lanes = self.n_lanes(width, settings.LEVEL_LANES)
-            right, own = (
-                np.zeros((V.shape[0], lanes), V.dtype),
-                np.zeros((len(each), lanes), V.dtype),
-            )
+            right, own = (np.zeros((len(a), lanes), V.dtype) for a in (V, each))
             right[:, :width], own[:, :width] = V[:, some], each[:, some]
-            out[:, some] = self._added(product, right.shape, V.dtype)[:, :width]
+            total = add_in_shares(product, self.n_trees, right.shape, *how, V.dtype)
+            out[:, some] = total[:, :width]
         return out
 
     def scatter(self, V: FloatArray) -> FloatArray:
@@ -173,7 +173,7 @@ class LevelOperator(Operator):
         def run(begin: int, end: int) -> None:
             scatter(self._cells, self._first, begin, end, right, fine)
 
-        in_threads(run, self._cells.shape[0], self.n_jobs, work=self._cells.size)
+        in_threads(run, self.n_trees, self.n_jobs, work=self._cells.size)
         # The finest cells in a coarser one are neighbours: their numbers ascend one by one.
         starts = [np.flatnonzero(np.diff(group, prepend=-1)) for group in self._group]
         sums = [np.add.reduceat(fine, start, axis=0) for start in starts]
@@ -185,53 +185,22 @@ class LevelOperator(Operator):
 
         each = zip(self._values, self._group, pairwise(self._levels.offset), strict=True)
         fine = np.sum([value * W[a:b][group] for value, group, (a, b) in each], axis=0)
-        table = self._cells, self._first
-        return self._added(
-            lambda a, b, part: gather(*table, a, b, fine, part), (self.n_rows, W.shape[1])
-        )
+        table, shape = (self._cells, self._first), (self.n_rows, W.shape[1])
+
+        def product(begin: int, end: int, part: FloatArray) -> None:
+            gather(*table, begin, end, fine, part)
+
+        return add_in_shares(product, self.n_trees, shape, self.n_jobs, 2 * self._cells.size)
 
     @property
     def _values(self) -> FloatArray:
-        values: FloatArray = np.sqrt(self._level_weights / self._cells.shape[0])
+        values: FloatArray = np.sqrt(self._level_weights / self.n_trees)
         return values
-
-    def _added(
-        self,
-        product: Callable[[int, int, FloatArray], None],
-        shape: tuple[int, ...],
-        dtype: Any = np.float64,
-    ) -> FloatArray:
-        """Add up a product over fixed shares of the trees, in order: threads change nothing."""
-        n_trees = self._cells.shape[0]
-        edges = np.unique(
-            np.linspace(0, n_trees, settings.OPERATOR_SHARES + 1).astype(int)
-        ).tolist()
-        shares = list(pairwise(edges))
-        parts = np.zeros((len(shares), *shape), dtype)
-
-        def run(begin: int, end: int) -> None:
-            for k in range(begin, end):
-                product(*shares[k], parts[k])
-
-        in_threads(run, len(shares), self.n_jobs, work=2 * self._cells.size)
-        total: FloatArray = parts.sum(axis=0) if len(shares) > 1 else parts[0]
-        return total
 
     def kernel_matrix(self) -> FloatArray:
         """Dense centred kernel matrix, (N, N)."""
-        from mondrian_kernel._kernels.levels import count_matches
-
-        n, weight = self.n_rows, self._level_weights / self._cells.shape[0]
-        codes = np.stack([group[self._first[:-1, None] + self._cells] for group in self._group])
-        K = np.zeros((n, n))
-
-        def run(begin: int, end: int) -> None:
-            count_matches(codes, weight, begin, end, K)
-
-        in_threads(run, n, self.n_jobs, work=n * codes.size / 16)
-        K *= self.root_weight
-        K *= self.root_weight[:, None]
-        return self._centred_matrix(K)
+        share = self._level_weights / self.n_trees
+        return self._kernel_of(self._columns(np.arange(self.n_rows)), share)
 
     def take(self, some: NDArray[np.intp]) -> LevelOperator:
         """Return the operator of some of the rows."""

@@ -119,9 +119,17 @@ class Operator(Products, Protocol):
             centre(self.mean_direction, V)
         return V
 
-    def _centred_matrix(self, K: FloatArray) -> FloatArray:
-        """Apply H to both sides of a symmetric K (N, N), in place: it may fill the memory."""
-        if self.centre:
+    def _kernel_of(self, cells: IntArray, share: FloatArray) -> FloatArray:
+        """Return K (N, N) of cells (N, L M), by what a shared cell of each of L levels counts."""
+        from mondrian_kernel._kernels.dense import matches
+
+        n, work = self.n_rows, self.n_rows * cells.size / 16
+        each = np.ascontiguousarray(cells).reshape(n, share.size, -1)
+        K = np.empty((n, n))
+        in_threads(lambda a, b: matches(each, share, a, b, K), n, self.n_jobs, work=work)
+        K *= self.root_weight
+        K *= self.root_weight[:, None]
+        if self.centre:  # in place, as K may fill the memory
             u = self.mean_direction
             Ku = K @ u
             v = (0.5 * (u @ Ku)) * u - Ku
@@ -291,15 +299,7 @@ class CellOperator(Operator):
         return cell_features(self.cells[some], None, int(self.n_cells[-1]))
 
     def kernel_matrix(self) -> FloatArray:
-        from mondrian_kernel._kernels.dense import matches
-
-        cells, n = self.cells, self.n_rows
-        K = np.empty((n, n))
-        work = n * cells.size / 16
-        in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
-        K *= self.root_weight * self._value**2
-        K *= self.root_weight[:, None]
-        return self._centred_matrix(K)
+        return self._kernel_of(self.cells, np.array([self._value**2]))
 
     @cached_property
     def _runs(self) -> Runs:

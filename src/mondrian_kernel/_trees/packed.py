@@ -64,7 +64,7 @@ class PackedTrees:
 
     def unpacked(self) -> Trees:
         """Return the trees, not checked as such; the arrays must have passed :meth:`check`."""
-        from mondrian_kernel._kernels.grow import join_leaves, write_leaves
+        from mondrian_kernel._kernels.grow import join_leaves
 
         n, is_cut = self.dim.size, self.dim >= 0
         left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
@@ -74,8 +74,9 @@ class PackedTrees:
         loc[is_cut], time[is_cut] = self.loc, self.time
         tree, count, order = (np.zeros(n, np.int32) for _ in range(3))
         lower, upper = (np.empty((n, self.lower.shape[1]), self.lower.dtype) for _ in range(2))
-        count[~is_cut] = self.count
-        write_leaves(left, self.lower, self.is_wide, self.upper, lower, upper)
+        high = self.lower.copy()
+        high[self.is_wide] = self.upper
+        lower[~is_cut], upper[~is_cut], count[~is_cut] = self.lower, high, self.count
         join_leaves(self.root, left, right, tree, lower, upper, count, order)
         nodes = self.root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         return Trees(self.lifetime, *nodes)
