@@ -23,21 +23,12 @@ from mondrian_kernel._typing import FloatArray, IntArray
 
 def gather_cells(cells: IntArray, W: FloatArray) -> FloatArray:
     """Return Φ W for W (C, k) and rows in ``cells`` (N, M); an operator is faster for many."""
-    from mondrian_kernel._kernels.descent import gather
-
-    cells, W = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(W)
-    F = np.empty((cells.shape[0], W.shape[1]))
-    gather(cells, W, 0, F.shape[0], F)
-    return F
+    return np.asarray(cell_features(cells, None, W.shape[0]) @ W)
 
 
 def scatter_cells(cells: IntArray, V: FloatArray, n_cells: int) -> FloatArray:
     """Return Φᵀ V (C, k) for V (N, k) and rows in ``cells`` (N, M)."""
-    from mondrian_kernel._kernels.descent import scatter
-
-    W = np.zeros((n_cells, V.shape[1]))
-    scatter(np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(V), W)
-    return W
+    return np.asarray(cell_features(cells, None, n_cells).T @ V)
 
 
 class Products(Protocol):
