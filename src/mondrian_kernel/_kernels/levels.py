@@ -52,25 +52,3 @@ def gram(cells, first, offset, above, start, weight, begin, end, V, sums, out, l
                 scale_and_add(sums, c, weight, level, there + np.intp(above[here + c]), lanes)
         for i in range(V.shape[0]):
             add_row(out, i, sums, fine + np.intp(cells[m, i]), lanes)
-
-
-@kernel
-def scatter(cells, first, begin, end, V, out):
-    """Add the sums of V (N, k) over the rows of each finest cell to ``out`` (C, k)."""
-    n_rows, width = V.shape
-    for m in range(begin, end):
-        for i in range(n_rows):
-            c = first[m] + cells[m, i]
-            for j in range(width):
-                out[c, j] += V[i, j]
-
-
-@kernel
-def gather(cells, first, begin, end, W, out):
-    """Add the sums of W (C, k) over the finest cells of each row to ``out`` (N, k)."""
-    n_rows, width = out.shape
-    for m in range(begin, end):
-        for i in range(n_rows):
-            c = first[m] + cells[m, i]
-            for j in range(width):
-                out[i, j] += W[c, j]

@@ -12,10 +12,9 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.operator import Operator, gather_cells, panels, scatter_cells
 from mondrian_kernel._linear.runs import add_in_shares
 from mondrian_kernel._trees.levels import Levels, sparse_rows
-from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
 
@@ -60,12 +59,12 @@ class LevelOperator(Operator):
         self.sample_weight, self.centre, self.n_jobs = sample_weight, centre, n_jobs
         self._points, self._levels, self._level_weights = rows, levels, levels.weights
         finest, per_tree = levels.column[-1], levels.per_tree[-1]
-        self._first = np.concatenate([[0], np.cumsum(per_tree)])
         self._group = cells_above(trees, levels)
         if not is_in_order(self._group):
             raise ValueError("The cells of a level are not numbered from left to right.")
         starts = np.cumsum(levels.per_tree, axis=1)
         self._starts = np.hstack([np.zeros((levels.n_levels, 1), np.int64), starts])
+        self._first = self._starts[-1]
         # One finest cell of each cell of a level leads to the cell of the level before.
         self._above = np.concatenate(
             [
@@ -89,13 +88,14 @@ class LevelOperator(Operator):
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
         """Φ of some rows, all lifetimes of a tree side by side, without sample weights."""
-        values = np.tile(np.repeat(self._values, self.n_trees), (some.size, 1))
+        values = np.repeat(np.sqrt(self._level_weights / self.n_trees), self.n_trees)
+        values = np.tile(values, (some.size, 1))
         return sparse_rows(self._columns(some), values, self._levels.n_features)
 
     def _columns(self, some: NDArray[np.intp]) -> IntArray:
         """Return the features of some rows (n, L M), level after level."""
-        fine = self._first[: self.n_trees, None] + self._cells[:, some]
-        columns = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
+        fine, offset = self._finest(some).T, self._levels.offset[:-1, None, None]
+        columns = self._group[:, fine] + offset.astype(np.int32)
         return columns.reshape(-1, some.size).T
 
     @property
@@ -166,36 +166,31 @@ class LevelOperator(Operator):
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product Φᵀ V for V (N, k), without sample weights, (F, k)."""
-        from mondrian_kernel._kernels.levels import scatter
-
-        fine, right = np.zeros((int(self._first[-1]), V.shape[1])), np.ascontiguousarray(V)
-
-        def run(begin: int, end: int) -> None:
-            scatter(self._cells, self._first, begin, end, right, fine)
-
-        in_threads(run, self.n_trees, self.n_jobs, work=self._cells.size)
+        fine = np.zeros((int(self._first[-1]), V.shape[1]))
+        for some in self._slabs:
+            fine += scatter_cells(self._finest(some), V[some], len(fine))
         # The finest cells in a coarser one are neighbours: their numbers ascend one by one.
         starts = [np.flatnonzero(np.diff(group, prepend=-1)) for group in self._group]
         sums = [np.add.reduceat(fine, start, axis=0) for start in starts]
-        return np.concatenate([v * part for v, part in zip(self._values, sums, strict=True)])
+        roots = np.sqrt(self._level_weights)
+        return np.concatenate([root * part for root, part in zip(roots, sums, strict=True)])
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product Φ W for W (F, k), without sample weights, (N, k)."""
-        from mondrian_kernel._kernels.levels import gather
+        roots, edges = np.sqrt(self._level_weights), pairwise(self._levels.offset)
+        each = zip(roots, self._group, edges, strict=True)
+        fine = np.sum([root * W[a:b][group] for root, group, (a, b) in each], axis=0)
+        return np.concatenate([gather_cells(self._finest(some), fine) for some in self._slabs])
 
-        each = zip(self._values, self._group, pairwise(self._levels.offset), strict=True)
-        fine = np.sum([value * W[a:b][group] for value, group, (a, b) in each], axis=0)
-        table, shape = (self._cells, self._first), (self.n_rows, W.shape[1])
-
-        def product(begin: int, end: int, part: FloatArray) -> None:
-            gather(*table, begin, end, fine, part)
-
-        return add_in_shares(product, self.n_trees, shape, self.n_jobs, 2 * self._cells.size)
+    def _finest(self, some: slice | NDArray[np.intp]) -> IntArray:
+        """Return the finest cells of some rows (n, M)."""
+        cells: IntArray = (self._first[: self.n_trees, None] + self._cells[:, some]).T
+        return cells
 
     @property
-    def _values(self) -> FloatArray:
-        values: FloatArray = np.sqrt(self._level_weights / self.n_trees)
-        return values
+    def _slabs(self) -> list[slice]:
+        """Rows whose cells are listed at once: of the four numbers for each one is the cell."""
+        return panels(self.n_rows, 4 * self.n_trees)
 
     def kernel_matrix(self) -> FloatArray:
         """Dense centred kernel matrix, (N, N)."""
@@ -220,11 +215,8 @@ class LevelOperator(Operator):
             return super().kernel_columns(some)
         distance = cdist(self._points, self._points[some], "cityblock")
         K = np.zeros_like(distance)
-        before, E = np.inf, distance
         for lifetime, weight in zip(self._levels.lifetimes, self._level_weights, strict=True):
-            E = E * E if lifetime == 2.0 * before else np.exp(-lifetime * distance)
-            K += weight * E
-            before = lifetime
+            K += weight * np.exp(-lifetime * distance)
         K *= self.root_weight[some]
         K *= self.root_weight[:, None]
         return K

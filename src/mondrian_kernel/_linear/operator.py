@@ -31,6 +31,12 @@ def scatter_cells(cells: IntArray, V: FloatArray, n_cells: int) -> FloatArray:
     return np.asarray(cell_features(cells, None, n_cells).T @ V)
 
 
+def panels(n: int, height: int) -> list[slice]:
+    """Split n columns of a height into panels that fit into memory."""
+    step = max(1, settings.PANEL_NUMBERS // height)
+    return [slice(begin, begin + step) for begin in range(0, n, step)]
+
+
 class Products(Protocol):
     """What Lanczos and conjugate gradients need: products K V, and a bound on K's eigenvalues."""
 
@@ -153,12 +159,8 @@ class Operator(Products, Protocol):
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
-        step = max(1, settings.PANEL_NUMBERS // int(self.n_cells[-1]))
-        parts = [
-            self.gather(Phi_new[begin : begin + step].T.toarray())
-            for begin in range(0, Phi_new.shape[0], step)
-        ]
-        K = np.concatenate(parts, axis=1)
+        some = panels(Phi_new.shape[0], int(self.n_cells[-1]))
+        K = np.concatenate([self.gather(Phi_new[s].T.toarray()) for s in some], axis=1)
         K *= self.root_weight[:, None]
         return K
 
