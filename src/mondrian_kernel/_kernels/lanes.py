@@ -146,13 +146,13 @@ def set_shrink(D, a, one, T, k, S, i, lanes):
 
 @_on_rows
 def pass_up(S, p, i, D, U, a, lanes):
-    """Add to the sum of cell p what cell i inside it leaves; see ``backfit.py``."""
+    """Add to the sum of cell p what cell i inside it leaves; see ``levels.py``."""
     S[p] += D[a] * (S[i] + U[a]) - U[a]
 
 
 @_on_rows
 def change_cell(S, i, p, D, U, a, T, R, k, lanes):
-    """Fit cell i to its sum, given the change of the cell p around it; see ``backfit.py``."""
+    """Fit cell i to its sum, given the change of the cell p around it; see ``levels.py``."""
     change = D[a] * (S[p] - T[k] * (S[i] + U[a]))
     U[a] += R[k] * (change - S[p])
     S[i] = change

@@ -62,18 +62,17 @@ class LevelOperator(Operator):
         self._group = cells_above(trees, levels)
         if not is_in_order(self._group):
             raise ValueError("The cells of a level are not numbered from left to right.")
-        starts = np.cumsum(levels.per_tree, axis=1)
-        self._starts = np.hstack([np.zeros((levels.n_levels, 1), np.int64), starts])
-        self._first = self._starts[-1]
+        n_each, zero = levels.per_tree, np.zeros((1, levels.n_trees), np.int64)
+        firsts = np.cumsum(n_each, axis=1) - n_each
+        self._first = np.append(firsts[-1], n_each[-1].sum())
+        self._start = np.concatenate([zero, np.cumsum(n_each, axis=0)])
+        self._number = levels.offset[:-1, None] + firsts - self._start[:-1]
         # One finest cell of each cell of a level leads to the cell of the level before.
-        self._above = np.concatenate(
-            [
-                before[np.flatnonzero(np.diff(own, prepend=-1))]
-                for before, own in zip(
-                    self._group[[0, *range(levels.n_levels - 1)]], self._group, strict=True
-                )
-            ]
-        )
+        above = [np.repeat(self._start[-1], n_each[0])]
+        for level, (before, own) in enumerate(pairwise(self._group)):
+            place = np.repeat(self._start[level] - firsts[level], n_each[level + 1])
+            above.append(place + before[np.flatnonzero(np.diff(own, prepend=-1))])
+        self._above = np.concatenate(above).astype(np.int32)
         small = per_tree.max() <= np.iinfo(np.uint16).max
         self._cells: NDArray[Any] = np.empty(
             (trees.n_trees, leaf.shape[0]), np.uint16 if small else np.int32
@@ -106,8 +105,7 @@ class LevelOperator(Operator):
     @property
     def table(self) -> tuple[NDArray[Any], ...]:
         """Cells of rows, and how those of the levels lie; see ``_kernels/levels.py``."""
-        start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
-        return self._cells, self._starts, self._levels.offset, self._above, start
+        return self._cells, self._above, self._start, self._number
 
     def n_lanes(self, n_columns: int, most: int) -> int:
         """Return how many columns are held side by side, for at most ``most`` of them."""
@@ -151,7 +149,7 @@ class LevelOperator(Operator):
         how = self.n_jobs, 2 * self._cells.size
 
         def product(begin: int, end: int, part: FloatArray) -> None:
-            room = np.empty((table[-1][-1].max() + 1, lanes), V.dtype)
+            room = np.empty((self._start[-1].max() + 1, lanes), V.dtype)
             gram(*table, own, begin, end, right, room, part, (0,) * lanes)
 
         for first in range(0, V.shape[1], settings.LEVEL_LANES):
