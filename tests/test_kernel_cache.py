@@ -18,9 +18,11 @@ import mondrian_kernel._kernels.compiled
 # Two kernels, one of which calls the other, with the sum that they must give.
 CALL = """
 import numpy as np
-from mondrian_kernel._kernels.descent import gather
+from mondrian_kernel._kernels.descent import row_scores
+cells, weights = np.arange(6, dtype=np.int32).reshape(3, 2), np.arange(6.0)[:, None]
 scores = np.empty((3, 1))
-gather(np.arange(6, dtype=np.int32).reshape(3, 2), np.arange(6.0)[:, None], 0, 3, scores)
+for i in range(3):
+    row_scores(cells, weights, i, scores[i])
 print(int(scores @ [1] @ [1, 10, 100]))
 """
 # Room for an index, not for code.
@@ -94,9 +96,9 @@ def test_a_file_with_another_signature_is_not_run(source, right, tmp_path):
     """Two processes that write file number 1 at once may leave the code of one for the other."""
     other = CALL.replace("np.empty((3, 1))", "np.empty((3, 1), np.float32)")
     outcome(started(source, other, NUMBA_CACHE_DIR=tmp_path / "other"))
-    (wrong,) = (tmp_path / "other").rglob("descent.gather*.nbc")
+    (wrong,) = (tmp_path / "other").rglob("descent.row_scores*.nbc")
     outcome(started(source, NUMBA_CACHE_DIR=tmp_path / "new"))
-    (target,) = (tmp_path / "new").rglob("descent.gather*.nbc")
+    (target,) = (tmp_path / "new").rglob("descent.row_scores*.nbc")
     target.write_bytes(wrong.read_bytes())
     assert outcome(started(source, NUMBA_CACHE_DIR=tmp_path / "new")) == (right, 0)
 

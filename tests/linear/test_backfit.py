@@ -39,7 +39,7 @@ def objective(Phi, sums, y, s, tau):
 def test_one_tree_is_fitted_exactly_by_one_sweep():
     """All levels of a tree at once: three nested problems of one tree are one block."""
     made = operator(n_trees=1)
-    Phi, sizes = values(made), np.diff(made.table[2])
+    Phi, sizes = values(made), np.diff(made._levels.offset)
     fit = Backfit(made, Y, WEIGHT, V)
     fit.step()
     for j in range(3):
@@ -52,7 +52,7 @@ def test_one_tree_is_fitted_exactly_by_one_sweep():
 def test_every_step_lowers_the_objective():
     """And the last is the minimum, where the sums are those of what is left of the targets."""
     made = operator()
-    Phi, sizes, fit = values(made), np.diff(made.table[2]), Backfit(made, Y, WEIGHT, V)
+    Phi, sizes, fit = values(made), np.diff(made._levels.offset), Backfit(made, Y, WEIGHT, V)
     tau = np.repeat(V / made.n_trees, sizes, axis=0)
     before = [np.inf] * 3
     for _ in range(12):
@@ -138,7 +138,7 @@ def test_targets_that_need_no_cells():
     assert np.all(fit.sums == 0)
     fit = Backfit(operator(), Y, WEIGHT, np.array([[0.0], [1.0], [0.0]]) * V)
     fit.step()
-    first = operator().table[2]
+    first = operator()._levels.offset
     assert np.all(fit.sums[: first[1]] == 0)
     assert np.all(fit.sums[first[2] :] == 0)
     assert np.any(fit.sums != 0)

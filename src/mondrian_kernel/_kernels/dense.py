@@ -6,20 +6,24 @@ from mondrian_kernel._kernels.compiled import kernel
 
 
 @kernel
-def matches(cells, begin, end, out):
-    """Count the trees in which two rows share a cell: rows ``begin:end`` of ``out`` (N, N).
+def matches(cells, share, begin, end, out):
+    """Write Σ_l share_l · number of trees in which two rows share a cell to ``out`` (N, N).
 
-    Of these the part below the diagonal and its mirror image. Blocks of rows stay in the cache.
+    ``cells`` int32 (N, L, M) are the cells of the rows at each level. Rows ``begin:end`` of the
+    part below the diagonal, and their mirror image. Blocks of rows stay in the cache.
     """
-    n_trees = cells.shape[1]
+    n_levels, n_trees = cells.shape[1:]
     for block in range(0, end, 32):
         for i in range(max(begin, block), end):
             for j in range(block, min(block + 32, i + 1)):
-                n = np.int32(0)
-                for m in range(n_trees):
-                    n += np.int32(1) if cells[i, m] == cells[j, m] else np.int32(0)
-                out[i, j] = n
-                out[j, i] = n
+                total = 0.0
+                for l in range(n_levels):
+                    n = np.int32(0)
+                    for m in range(n_trees):
+                        n += np.int32(1) if cells[i, l, m] == cells[j, l, m] else np.int32(0)
+                    total += share[l] * n
+                out[i, j] = total
+                out[j, i] = total
 
 
 @kernel

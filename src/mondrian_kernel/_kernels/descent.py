@@ -7,6 +7,7 @@ column of targets has loops of its own, several times faster.
 import numpy as np
 
 from mondrian_kernel._kernels.compiled import kernel
+from mondrian_kernel._kernels.learners import step as filter_step
 from mondrian_kernel._kernels.streams import uniform
 
 
@@ -20,38 +21,18 @@ def _row_dot(cells, W, i):
 
 
 @kernel
-def row_scores(cells, W, i, F, j):
-    """Write φ_iᵀ W to row ``j`` of ``F``."""
-    n_outputs = W.shape[1]
-    if n_outputs == 1:
-        F[j, 0] = _row_dot(cells, W, i)
+def row_scores(cells, W, i, F):
+    """Write φ_iᵀ W to ``F`` (K,)."""
+    if F.size == 1:
+        F[0] = _row_dot(cells, W, i)
         return
-    for k in range(n_outputs):
-        F[j, k] = 0.0
+    F[:] = 0.0
     for m in range(cells.shape[1]):
         c = cells[i, m]
-        for k in range(n_outputs):
-            F[j, k] += W[c, k]
-    for k in range(n_outputs):
-        F[j, k] *= cells.shape[1] ** -0.5
-
-
-@kernel
-def gather(cells, W, begin, end, F):
-    """Write Φ W to the rows begin ≤ i < end of ``F`` (N, K); ``W`` is (C, K)."""
-    for i in range(begin, end):
-        row_scores(cells, W, i, F, i)
-
-
-@kernel
-def scatter(cells, R, W):
-    """Add Φᵀ R to ``W`` (C, K); ``R`` is (N, K)."""
-    value = cells.shape[1] ** -0.5
-    for i in range(cells.shape[0]):
-        for m in range(cells.shape[1]):
-            c = cells[i, m]
-            for k in range(W.shape[1]):
-                W[c, k] += value * R[i, k]
+        for k in range(F.size):
+            F[k] += W[c, k]
+    for k in range(F.size):
+        F[k] *= cells.shape[1] ** -0.5
 
 
 @kernel
@@ -107,54 +88,26 @@ def hinge_descent(cells, y, upper, a, w, bias, order, key, draws, n_passes, eps)
     return n_passes, draws
 
 
-SQUARED, LOGISTIC, SOFTMAX, HINGE = 0, 1, 2, 3
-
 # Where the clock keeps its times.
 STEPS, SCALE, TAU, TOTAL = 0, 1, 2, 3
 _SMALLEST_SCALE = 1e-4  # of c; smaller ones would lose digits of U
 
 
 @kernel
-def _to_slopes(loss, Y, i, F):
-    """Replace the scores F (1, K) of row ``i`` by the derivatives of its loss."""
-    n_outputs = F.shape[1]
-    if loss == SOFTMAX:
-        most = F[0, 0]
-        for k in range(1, n_outputs):
-            most = max(most, F[0, k])
-        total = 0.0
-        for k in range(n_outputs):
-            F[0, k] = np.exp(F[0, k] - most)
-            total += F[0, k]
-        for k in range(n_outputs):
-            F[0, k] = F[0, k] / total - Y[i, k]
-        return
-    for k in range(n_outputs):
-        y = Y[i, k]
-        if loss == SQUARED:
-            F[0, k] = 2.0 * (F[0, k] - y)
-        elif loss == LOGISTIC:
-            z = y * F[0, k]  # exp of a positive number only where it cannot overflow
-            F[0, k] = -y / (1.0 + np.exp(z)) if z < 0.0 else -y * np.exp(-z) / (1.0 + np.exp(-z))
-        else:
-            F[0, k] = -y if y * F[0, k] < 1.0 else 0.0
-
-
-@kernel
 def _add(cells, i, D, scale_u, U, scale_v, V):
-    """Add φ_i D to U and V, each with its scale; D is (1, K)."""
+    """Add φ_i D to U and V, each with its scale; D is (K,)."""
     value = cells.shape[1] ** -0.5
-    if D.shape[1] == 1:
-        u, v = scale_u * value * D[0, 0], scale_v * value * D[0, 0]
+    if D.size == 1:
+        u, v = scale_u * value * D[0], scale_v * value * D[0]
         for m in range(cells.shape[1]):
             U[cells[i, m], 0] += u
             V[cells[i, m], 0] += v
         return
     for m in range(cells.shape[1]):
         c = cells[i, m]
-        for k in range(D.shape[1]):
-            U[c, k] += scale_u * value * D[0, k]
-            V[c, k] += scale_v * value * D[0, k]
+        for k in range(D.size):
+            U[c, k] += scale_u * value * D[k]
+            V[c, k] += scale_v * value * D[k]
 
 
 @kernel
@@ -176,23 +129,23 @@ def sgd_pass(cells, Y, order, loss, schedule, state):
     """
     step, power, decay, degree = schedule
     U, V, b, b_sum, clock = state
-    F = np.empty((1, Y.shape[1]))
+    score, move = np.empty((2, Y.shape[1]))
     for i in order:
         t, c = clock[STEPS], clock[SCALE]
         eta = step / (1.0 + decay * step * t) ** power
-        row_scores(cells, U, i, F, 0)
-        for k in range(F.shape[1]):
-            F[0, k] = c * F[0, k] + b[k]
-        _to_slopes(loss, Y, i, F)
+        row_scores(cells, U, i, score)
+        for k in range(score.size):
+            score[k] = c * score[k] + b[k]
+        filter_step(loss, Y[i], score, 1.0, 1e-300, move)  # -∇ℓ, as the variance is next to none
         moves = False
-        for k in range(F.shape[1]):
-            F[0, k] *= -eta
-            moves = moves or F[0, k] != 0.0
-            b[k] += F[0, k]
+        for k in range(move.size):
+            move[k] *= eta
+            moves = moves or move[k] != 0.0
+            b[k] += move[k]
         if moves:
-            _add(cells, i, F, 1.0 / c, U, -clock[TAU] / c, V)
+            _add(cells, i, move, 1.0 / c, U, -clock[TAU] / c, V)
         weight = (t + 1.0) ** degree
-        for k in range(F.shape[1]):
+        for k in range(b.size):
             b_sum[k] += weight * b[k]
         clock[STEPS] = t + 1.0
         clock[SCALE] = c / (1.0 + eta * decay)

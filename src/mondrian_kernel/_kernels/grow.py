@@ -261,24 +261,6 @@ def join_boxes(X, leaf, parent, lower, upper, count):
 
 
 @kernel
-def write_leaves(left, low, is_wide, high, lower, upper):
-    """Write the boxes ``lower`` and ``upper`` (n, D) of leaves, in the order of their numbers.
-
-    They have the lower sides ``low`` (any, D), and where ``is_wide`` the upper sides ``high``,
-    which stand one after the other.
-    """
-    n_dims, leaf, wide = lower.shape[1], 0, 0
-    for node in range(left.size):
-        if left[node] < 0:
-            for d in range(n_dims):
-                lower[node, d] = upper[node, d] = low[leaf, d]
-                if is_wide[leaf, d]:
-                    upper[node, d] = high[wide]
-                    wide += 1
-            leaf += 1
-
-
-@kernel
 def join_leaves(root, left, right, tree, lower, upper, count, order):
     """Write the ``tree`` of each node, and box and number of rows of those that are cut.
 

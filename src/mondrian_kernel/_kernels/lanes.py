@@ -12,7 +12,6 @@ has numbers; no bounds are checked. With the JIT off each function is plain Pyth
 """
 
 import inspect
-from contextlib import contextmanager
 
 from llvmlite import ir
 from numba import config, types
@@ -23,13 +22,21 @@ _index = types.intp
 
 
 class _Row:
-    """A row of numbers as a vector, in code that is being made."""
+    """A row of numbers as a vector, in code that is being made; sums of it stay in a register."""
 
     def __init__(self, builder, vector):
-        self._builder, self.vector = builder, vector
+        self._builder, self._place = builder, cgutils.alloca_once_value(builder, vector)
+
+    @property
+    def vector(self):
+        return self._builder.load(self._place)
 
     def __add__(self, other):
         return _Row(self._builder, self._builder.fadd(self.vector, other.vector))
+
+    def __iadd__(self, other):
+        self._builder.store(self._builder.fadd(self.vector, other.vector), self._place)
+        return self
 
     def __sub__(self, other):
         return _Row(self._builder, self._builder.fsub(self.vector, other.vector))
@@ -63,10 +70,23 @@ class _Rows:
         self._builder.store(row.vector, self._at(i), align=4)
 
 
+class _Numbers:
+    """A vector of row numbers, in code that is being made: a loop over a slice becomes a loop."""
+
+    def __init__(self, context, builder, kind, array):
+        self._builder, self._data = builder, context.make_array(kind)(context, builder, array).data
+
+    def __getitem__(self, some):
+        begin, step = some.start, ir.Constant(some.start.type, 1)
+        with cgutils.for_range_slice(self._builder, begin, some.stop, step, inc=True) as (q, _):
+            place = self._builder.gep(self._data, [q], inbounds=True)
+            yield self._builder.sext(self._builder.load(place), q.type)
+
+
 def _on_rows(function):
     """Compile a function of arrays and row numbers, the last argument being ``lanes``.
 
-    Its Python code runs once, on rows that note down the instructions.
+    Its Python code runs once, on rows that note down the instructions. Vectors are of row numbers.
     """
     if config.DISABLE_JIT:
         return function
@@ -75,13 +95,14 @@ def _on_rows(function):
         own = [kind if isinstance(kind, types.Array) else _index for kind in kinds[:-1]]
 
         def generate(context, builder, signature, arguments):
-            each = [
-                _Rows(context, builder, kind, argument, kinds[-1])
-                if isinstance(kind, types.Array)
-                else argument
-                for kind, argument in zip(own, arguments[:-1], strict=True)
-            ]
-            function(*each, kinds[-1])
+            def noting(kind, argument):
+                if kind == _index:
+                    return argument
+                if kind.ndim == 1:
+                    return _Numbers(context, builder, kind, argument)
+                return _Rows(context, builder, kind, argument, kinds[-1])
+
+            function(*map(noting, own, arguments[:-1]), kinds[-1])
             return context.get_dummy_value()
 
         return types.void(*own, kinds[-1]), generate
@@ -125,13 +146,13 @@ def set_shrink(D, a, one, T, k, S, i, lanes):
 
 @_on_rows
 def pass_up(S, p, i, D, U, a, lanes):
-    """Add to the sum of cell p what cell i inside it leaves; see ``backfit.py``."""
+    """Add to the sum of cell p what cell i inside it leaves; see ``levels.py``."""
     S[p] += D[a] * (S[i] + U[a]) - U[a]
 
 
 @_on_rows
 def change_cell(S, i, p, D, U, a, T, R, k, lanes):
-    """Fit cell i to its sum, given the change of the cell p around it; see ``backfit.py``."""
+    """Fit cell i to its sum, given the change of the cell p around it; see ``levels.py``."""
     change = D[a] * (S[p] - T[k] * (S[i] + U[a]))
     U[a] += R[k] * (change - S[p])
     S[i] = change
@@ -162,51 +183,18 @@ def take_step(E, A, P, i, F, lanes):
     A[i] = e
 
 
-@contextmanager
-def _each(context, builder, kind, entries, begin, end):
-    """Loop over the numbers ``entries[begin:end]``."""
-    data = context.make_array(kind)(context, builder, entries).data
-    step = ir.Constant(begin.type, 1)
-    with cgutils.for_range_slice(builder, begin, end, step, inc=True) as (q, _):
-        yield builder.sext(builder.load(builder.gep(data, [q], inbounds=True)), q.type)
-
-
+@_on_rows
 def add_to_rows(A, entries, begin, end, V, i, lanes):
-    """``A[e] += V[i]`` for each e in ``entries[begin:end]``."""
+    """Add row i of V to row e of A for each e in ``entries[begin:end]``."""
+    row = V[i]
     for e in entries[begin:end]:
-        A[e] += V[i]
+        A[e] += row
 
 
-def _add_to_rows(typing_context, A, entries, begin, end, V, i, lanes):
-    def generate(context, builder, signature, arguments):
-        a, numbers, begin, end, v, i, _ = arguments
-        rows = _Rows(context, builder, A, a, lanes)
-        row = _Rows(context, builder, V, v, lanes)[i]
-        with _each(context, builder, entries, numbers, begin, end) as e:
-            rows[e] += row
-        return context.get_dummy_value()
-
-    return types.void(A, entries, _index, _index, V, _index, lanes), generate
-
-
+@_on_rows
 def add_rows(V, i, A, entries, begin, end, lanes):
-    """``V[i] += A[e]`` for each e in ``entries[begin:end]``."""
+    """Add row e of A to row i of V for each e in ``entries[begin:end]``."""
+    row = V[i]
     for e in entries[begin:end]:
-        V[i] += A[e]
-
-
-def _add_rows(typing_context, V, i, A, entries, begin, end, lanes):
-    def generate(context, builder, signature, arguments):
-        v, i, a, numbers, begin, end, _ = arguments
-        to, rows = _Rows(context, builder, V, v, lanes), _Rows(context, builder, A, a, lanes)
-        total = cgutils.alloca_once_value(builder, to[i].vector)
-        with _each(context, builder, entries, numbers, begin, end) as e:
-            builder.store(builder.fadd(builder.load(total), rows[e].vector), total)
-        to[i] = _Row(builder, builder.load(total))
-        return context.get_dummy_value()
-
-    return types.void(V, _index, A, entries, _index, _index, lanes), generate
-
-
-if not config.DISABLE_JIT:
-    add_to_rows, add_rows = intrinsic(_add_to_rows), intrinsic(_add_rows)
+        row += A[e]
+    V[i] = row

@@ -115,14 +115,14 @@ def walk(X, arrays, lifetimes, node_of, log_stay):
 
 
 @kernel
-def decay(X, nodes, pieces):
+def decay(X, nodes, whole, real):
     """Note the pieces of log φ along the way of each row down each tree, to its leaf.
 
     At a node with box B alive from ``start`` on, a row at L1 distance ``slope`` from B has
     log(√M φ) = level - slope (t - start). Pieces where this is 0 throughout are left out, and
-    consecutive constant ones are joined. ``nodes`` is a ``NodeTable``; ``pieces`` has the arrays
-    ``row, tree, start, level, slope``, which receive the pieces that fit, sorted by row, tree and
-    start. Returns the number of all pieces.
+    consecutive constant ones are joined. ``nodes`` is a ``NodeTable``; ``whole`` int32 (2, n)
+    receives row and tree, and ``real`` (3, n) start, level and slope of the pieces that fit, sorted
+    by row, tree and start. Returns the number of all pieces.
     """
     left, right, dim, loc, time = nodes.left, nodes.right, nodes.dim, nodes.loc, nodes.time
     n = 0
@@ -134,9 +134,9 @@ def decay(X, nodes, pieces):
             while True:
                 distance = box_distance(X, i, nodes.lower, nodes.upper, node)
                 if distance > 0.0 or not flat:
-                    if n < pieces.row.size:
-                        pieces.row[n], pieces.tree[n] = i, m
-                        pieces.start[n], pieces.level[n], pieces.slope[n] = birth, log_p, distance
+                    if n < whole.shape[1]:
+                        whole[0, n], whole[1, n] = i, m
+                        real[0, n], real[1, n], real[2, n] = birth, log_p, distance
                     n += 1
                 flat = distance == 0.0
                 if left[node] < 0:

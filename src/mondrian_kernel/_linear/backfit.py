@@ -48,7 +48,7 @@ class Backfit:
         weight: NDArray[Any],
         level_weights: NDArray[Any],
     ) -> None:
-        from mondrian_kernel._kernels.backfit import count_rows
+        from mondrian_kernel._kernels.levels import count_rows
 
         self._operator, self._width = operator, targets.shape[1]
         self._lanes = (0,) * operator.n_lanes(self._width, settings.BACKFIT_LANES)
@@ -63,7 +63,7 @@ class Backfit:
         # step that was taken last.
         self._rows = [self._padded(-targets), self._padded(-targets), self._blank(len(targets))]
         self._cells = [self._blank(operator.n_cells[0]) for _ in range(3)]
-        start = self._table[-1]
+        start = self._table[2]
         n_shares = settings.OPERATOR_SHARES if len(targets) > settings.SHARED_ROWS else 1
         self._edges = np.linspace(0, len(targets), n_shares + 1).astype(int).tolist()
         self._parts = np.zeros(
@@ -109,7 +109,7 @@ class Backfit:
         That is the length of the change over that of the errors, the largest of all columns. It is
         taken over the rows held out, or over all rows if there are none.
         """
-        from mondrian_kernel._kernels.backfit import take_steps
+        from mondrian_kernel._kernels.levels import take_steps
 
         order = np.arange(self._operator.n_trees)[:: 1 if self._n_sweeps % 2 == 0 else -1]
         self._sweep(np.concatenate([[-1], order, [-1]]))
@@ -142,14 +142,15 @@ class Backfit:
     @cached_property
     def _levels(self) -> NDArray[np.int64]:
         """Begin and end of the cells of the trees in use, at each level, (L, 2)."""
-        _, first, offset, *_ = self._table
-        return np.stack([offset[:-1], offset[:-1] + first[:, self._operator.n_trees]], axis=1)
+        _, _, start, number = self._table
+        last = self._operator.n_trees - 1
+        return np.stack([number[:, 0] + start[:-1, 0], number[:, last] + start[1:, last]], axis=1)
 
     def _moments(
         self, state: list[SingleArray], weight: SingleArray, edges: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return weighted sums of products of numbers as they are, their changes and last steps."""
-        from mondrian_kernel._kernels.backfit import moments
+        from mondrian_kernel._kernels.levels import moments
 
         out, own = np.zeros((6, len(self._lanes))), edges is self._all_rows
         moments(*state, weight, own, edges, self._blank(6), out, self._lanes)
@@ -157,10 +158,10 @@ class Backfit:
 
     def _sweep(self, order: NDArray[np.intp]) -> None:
         """Fit the trees of ``order`` one after the other; it begins and ends with -1."""
-        from mondrian_kernel._kernels.backfit import fit_tree, sweep, visit_rows
+        from mondrian_kernel._kernels.levels import fit_tree, sweep, visit_rows
 
         cells, *trees = self._table
-        start, lanes = trees[-1], self._lanes
+        start, lanes = trees[1], self._lanes
         values = self._scale, self._inverse, self._shrink, self._cells[1]
         rows = self._room, self._weight, self._rows[1]
         if len(self._parts) == 1:

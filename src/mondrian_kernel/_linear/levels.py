@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -12,16 +12,11 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.operator import Operator, gather_cells, panels, scatter_cells
+from mondrian_kernel._linear.runs import add_in_shares
 from mondrian_kernel._trees.levels import Levels, sparse_rows
-from mondrian_kernel._trees.threads import in_threads
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
-
-_FIELDS = (
-    *("sample_weight", "centre", "n_jobs"),
-    *("_points", "_levels", "_level_weights", "_first", "_starts", "_above", "_group", "_cells"),
-)
 
 
 class LevelOperator(Operator):
@@ -64,21 +59,20 @@ class LevelOperator(Operator):
         self.sample_weight, self.centre, self.n_jobs = sample_weight, centre, n_jobs
         self._points, self._levels, self._level_weights = rows, levels, levels.weights
         finest, per_tree = levels.column[-1], levels.per_tree[-1]
-        self._first = np.concatenate([[0], np.cumsum(per_tree)])
         self._group = cells_above(trees, levels)
         if not is_in_order(self._group):
             raise ValueError("The cells of a level are not numbered from left to right.")
-        starts = np.cumsum(levels.per_tree, axis=1)
-        self._starts = np.hstack([np.zeros((levels.n_levels, 1), np.int64), starts])
+        n_each, zero = levels.per_tree, np.zeros((1, levels.n_trees), np.int64)
+        firsts = np.cumsum(n_each, axis=1) - n_each
+        self._first = np.append(firsts[-1], n_each[-1].sum())
+        self._start = np.concatenate([zero, np.cumsum(n_each, axis=0)])
+        self._number = levels.offset[:-1, None] + firsts - self._start[:-1]
         # One finest cell of each cell of a level leads to the cell of the level before.
-        self._above = np.concatenate(
-            [
-                before[np.flatnonzero(np.diff(own, prepend=-1))]
-                for before, own in zip(
-                    self._group[[0, *range(levels.n_levels - 1)]], self._group, strict=True
-                )
-            ]
-        )
+        above = [np.repeat(self._start[-1], n_each[0])]
+        for level, (before, own) in enumerate(pairwise(self._group)):
+            place = np.repeat(self._start[level] - firsts[level], n_each[level + 1])
+            above.append(place + before[np.flatnonzero(np.diff(own, prepend=-1))])
+        self._above = np.concatenate(above).astype(np.int32)
         small = per_tree.max() <= np.iinfo(np.uint16).max
         self._cells: NDArray[Any] = np.empty(
             (trees.n_trees, leaf.shape[0]), np.uint16 if small else np.int32
@@ -93,10 +87,15 @@ class LevelOperator(Operator):
 
     def features(self, some: NDArray[np.intp]) -> sparse.csr_matrix:
         """Φ of some rows, all lifetimes of a tree side by side, without sample weights."""
-        fine = self._first[:-1, None] + self._cells[:, some]
-        cells = self._group[:, fine] + self._levels.offset[:-1, None, None].astype(np.int32)
-        values = np.tile(np.repeat(self._values, fine.shape[0]), (some.size, 1))
-        return sparse_rows(cells.reshape(-1, some.size).T, values, self._levels.n_features)
+        values = np.repeat(np.sqrt(self._level_weights / self.n_trees), self.n_trees)
+        values = np.tile(values, (some.size, 1))
+        return sparse_rows(self._columns(some), values, self._levels.n_features)
+
+    def _columns(self, some: NDArray[np.intp]) -> IntArray:
+        """Return the features of some rows (n, L M), level after level."""
+        fine, offset = self._finest(some).T, self._levels.offset[:-1, None, None]
+        columns = self._group[:, fine] + offset.astype(np.int32)
+        return columns.reshape(-1, some.size).T
 
     @property
     def n_trees(self) -> int:
@@ -106,8 +105,7 @@ class LevelOperator(Operator):
     @property
     def table(self) -> tuple[NDArray[Any], ...]:
         """Cells of rows, and how those of the levels lie; see ``_kernels/levels.py``."""
-        start = np.cumsum([0 * self._starts[0, 1:], *np.diff(self._starts)], axis=0)
-        return self._cells, self._starts, self._levels.offset, self._above, start
+        return self._cells, self._above, self._start, self._number
 
     def n_lanes(self, n_columns: int, most: int) -> int:
         """Return how many columns are held side by side, for at most ``most`` of them."""
@@ -124,10 +122,11 @@ class LevelOperator(Operator):
         return self._changed(_cells=self._cells[:n_trees])
 
     def _changed(self, **changes: Any) -> LevelOperator:
-        """Return a copy with other arrays; nothing that was derived from the old ones stays."""
-        other = LevelOperator.__new__(LevelOperator)
-        for name in _FIELDS:
-            setattr(other, name, changes.get(name, getattr(self, name)))
+        """Return a copy with other arrays; nothing that was derived from the old weights stays."""
+        other = copy(self)
+        for name in ("root_weight", "total_weight", "mean_direction"):
+            vars(other).pop(name, None)
+        vars(other).update(changes)
         return other
 
     def gram(self, V: FloatArray) -> FloatArray:
@@ -147,91 +146,54 @@ class LevelOperator(Operator):
 
         table = self.table
         each, out = weights / self.n_trees, np.empty_like(V)
+        how = self.n_jobs, 2 * self._cells.size
 
         def product(begin: int, end: int, part: FloatArray) -> None:
-            room = np.empty((table[-1][-1].max() + 1, lanes), V.dtype)
+            room = np.empty((self._start[-1].max() + 1, lanes), V.dtype)
             gram(*table, own, begin, end, right, room, part, (0,) * lanes)
 
         for first in range(0, V.shape[1], settings.LEVEL_LANES):
             some = slice(first, min(first + settings.LEVEL_LANES, V.shape[1]))
             width = some.stop - first
             lanes = self.n_lanes(width, settings.LEVEL_LANES)
-            right, own = (
-                np.zeros((V.shape[0], lanes), V.dtype),
-                np.zeros((len(each), lanes), V.dtype),
-            )
+            right, own = (np.zeros((len(a), lanes), V.dtype) for a in (V, each))
             right[:, :width], own[:, :width] = V[:, some], each[:, some]
-            out[:, some] = self._added(product, right.shape, V.dtype)[:, :width]
+            total = add_in_shares(product, self.n_trees, right.shape, *how, V.dtype)
+            out[:, some] = total[:, :width]
         return out
 
     def scatter(self, V: FloatArray) -> FloatArray:
         """Product Φᵀ V for V (N, k), without sample weights, (F, k)."""
-        from mondrian_kernel._kernels.levels import scatter
-
-        fine, right = np.zeros((int(self._first[-1]), V.shape[1])), np.ascontiguousarray(V)
-
-        def run(begin: int, end: int) -> None:
-            scatter(self._cells, self._first, begin, end, right, fine)
-
-        in_threads(run, self._cells.shape[0], self.n_jobs, work=self._cells.size)
+        fine = np.zeros((int(self._first[-1]), V.shape[1]))
+        for some in self._slabs:
+            fine += scatter_cells(self._finest(some), V[some], len(fine))
         # The finest cells in a coarser one are neighbours: their numbers ascend one by one.
         starts = [np.flatnonzero(np.diff(group, prepend=-1)) for group in self._group]
         sums = [np.add.reduceat(fine, start, axis=0) for start in starts]
-        return np.concatenate([v * part for v, part in zip(self._values, sums, strict=True)])
+        roots = np.sqrt(self._level_weights)
+        return np.concatenate([root * part for root, part in zip(roots, sums, strict=True)])
 
     def gather(self, W: FloatArray) -> FloatArray:
         """Product Φ W for W (F, k), without sample weights, (N, k)."""
-        from mondrian_kernel._kernels.levels import gather
+        roots, edges = np.sqrt(self._level_weights), pairwise(self._levels.offset)
+        each = zip(roots, self._group, edges, strict=True)
+        fine = np.sum([root * W[a:b][group] for root, group, (a, b) in each], axis=0)
+        return np.concatenate([gather_cells(self._finest(some), fine) for some in self._slabs])
 
-        each = zip(self._values, self._group, pairwise(self._levels.offset), strict=True)
-        fine = np.sum([value * W[a:b][group] for value, group, (a, b) in each], axis=0)
-        table = self._cells, self._first
-        return self._added(
-            lambda a, b, part: gather(*table, a, b, fine, part), (self.n_rows, W.shape[1])
-        )
+    def _finest(self, some: slice | NDArray[np.intp]) -> IntArray:
+        """Return the finest cells of some rows (n, M)."""
+        cells: IntArray = (self._first[: self.n_trees, None] + self._cells[:, some]).T
+        return cells
 
     @property
-    def _values(self) -> FloatArray:
-        values: FloatArray = np.sqrt(self._level_weights / self._cells.shape[0])
-        return values
-
-    def _added(
-        self,
-        product: Callable[[int, int, FloatArray], None],
-        shape: tuple[int, ...],
-        dtype: Any = np.float64,
-    ) -> FloatArray:
-        """Add up a product over fixed shares of the trees, in order: threads change nothing."""
-        n_trees = self._cells.shape[0]
-        edges = np.unique(
-            np.linspace(0, n_trees, settings.OPERATOR_SHARES + 1).astype(int)
-        ).tolist()
-        shares = list(pairwise(edges))
-        parts = np.zeros((len(shares), *shape), dtype)
-
-        def run(begin: int, end: int) -> None:
-            for k in range(begin, end):
-                product(*shares[k], parts[k])
-
-        in_threads(run, len(shares), self.n_jobs, work=2 * self._cells.size)
-        total: FloatArray = parts.sum(axis=0) if len(shares) > 1 else parts[0]
-        return total
+    def _slabs(self) -> list[slice]:
+        """Rows whose cells are listed at once: of the four numbers for each one is the cell."""
+        return panels(self.n_rows, 4 * self.n_trees)
 
     def kernel_matrix(self) -> FloatArray:
         """Dense centred kernel matrix, (N, N)."""
-        from mondrian_kernel._kernels.levels import count_matches
-
-        n, weight = self.n_rows, self._level_weights / self._cells.shape[0]
-        codes = np.stack([group[self._first[:-1, None] + self._cells] for group in self._group])
-        K = np.zeros((n, n))
-
-        def run(begin: int, end: int) -> None:
-            count_matches(codes, weight, begin, end, K)
-
-        in_threads(run, n, self.n_jobs, work=n * codes.size / 16)
-        K *= self.root_weight
-        K *= self.root_weight[:, None]
-        return self._centred_matrix(K)
+        share = self._level_weights / self.n_trees
+        return self._kernel_of(self._columns(np.arange(self.n_rows)), share)
 
     def take(self, some: NDArray[np.intp]) -> LevelOperator:
         """Return the operator of some of the rows."""
@@ -251,11 +213,8 @@ class LevelOperator(Operator):
             return super().kernel_columns(some)
         distance = cdist(self._points, self._points[some], "cityblock")
         K = np.zeros_like(distance)
-        before, E = np.inf, distance
         for lifetime, weight in zip(self._levels.lifetimes, self._level_weights, strict=True):
-            E = E * E if lifetime == 2.0 * before else np.exp(-lifetime * distance)
-            K += weight * E
-            before = lifetime
+            K += weight * np.exp(-lifetime * distance)
         K *= self.root_weight[some]
         K *= self.root_weight[:, None]
         return K

@@ -23,21 +23,18 @@ from mondrian_kernel._typing import FloatArray, IntArray
 
 def gather_cells(cells: IntArray, W: FloatArray) -> FloatArray:
     """Return Φ W for W (C, k) and rows in ``cells`` (N, M); an operator is faster for many."""
-    from mondrian_kernel._kernels.descent import gather
-
-    cells, W = np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(W)
-    F = np.empty((cells.shape[0], W.shape[1]))
-    gather(cells, W, 0, F.shape[0], F)
-    return F
+    return np.asarray(cell_features(cells, None, W.shape[0]) @ W)
 
 
 def scatter_cells(cells: IntArray, V: FloatArray, n_cells: int) -> FloatArray:
     """Return Φᵀ V (C, k) for V (N, k) and rows in ``cells`` (N, M)."""
-    from mondrian_kernel._kernels.descent import scatter
+    return np.asarray(cell_features(cells, None, n_cells).T @ V)
 
-    W = np.zeros((n_cells, V.shape[1]))
-    scatter(np.ascontiguousarray(cells, dtype=np.int32), np.ascontiguousarray(V), W)
-    return W
+
+def panels(n: int, height: int) -> list[slice]:
+    """Split n columns of a height into panels that fit into memory."""
+    step = max(1, settings.PANEL_NUMBERS // height)
+    return [slice(begin, begin + step) for begin in range(0, n, step)]
 
 
 class Products(Protocol):
@@ -119,9 +116,17 @@ class Operator(Products, Protocol):
             centre(self.mean_direction, V)
         return V
 
-    def _centred_matrix(self, K: FloatArray) -> FloatArray:
-        """Apply H to both sides of a symmetric K (N, N), in place: it may fill the memory."""
-        if self.centre:
+    def _kernel_of(self, cells: IntArray, share: FloatArray) -> FloatArray:
+        """Return K (N, N) of cells (N, L M), by what a shared cell of each of L levels counts."""
+        from mondrian_kernel._kernels.dense import matches
+
+        n, work = self.n_rows, self.n_rows * cells.size / 16
+        each = np.ascontiguousarray(cells).reshape(n, share.size, -1)
+        K = np.empty((n, n))
+        in_threads(lambda a, b: matches(each, share, a, b, K), n, self.n_jobs, work=work)
+        K *= self.root_weight
+        K *= self.root_weight[:, None]
+        if self.centre:  # in place, as K may fill the memory
             u = self.mean_direction
             Ku = K @ u
             v = (0.5 * (u @ Ku)) * u - Ku
@@ -154,12 +159,8 @@ class Operator(Products, Protocol):
 
     def kernel_with(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Return S^½ Φ Φ_newᵀ (N, n), not centred, for features (n, C) of other rows."""
-        step = max(1, settings.PANEL_NUMBERS // int(self.n_cells[-1]))
-        parts = [
-            self.gather(Phi_new[begin : begin + step].T.toarray())
-            for begin in range(0, Phi_new.shape[0], step)
-        ]
-        K = np.concatenate(parts, axis=1)
+        some = panels(Phi_new.shape[0], int(self.n_cells[-1]))
+        K = np.concatenate([self.gather(Phi_new[s].T.toarray()) for s in some], axis=1)
         K *= self.root_weight[:, None]
         return K
 
@@ -291,15 +292,7 @@ class CellOperator(Operator):
         return cell_features(self.cells[some], None, int(self.n_cells[-1]))
 
     def kernel_matrix(self) -> FloatArray:
-        from mondrian_kernel._kernels.dense import matches
-
-        cells, n = self.cells, self.n_rows
-        K = np.empty((n, n))
-        work = n * cells.size / 16
-        in_threads(lambda begin, end: matches(cells, begin, end, K), n, self.n_jobs, work=work)
-        K *= self.root_weight * self._value**2
-        K *= self.root_weight[:, None]
-        return self._centred_matrix(K)
+        return self._kernel_of(self.cells, np.array([self._value**2]))
 
     @cached_property
     def _runs(self) -> Runs:

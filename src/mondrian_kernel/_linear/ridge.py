@@ -11,7 +11,7 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import Factor, centred_targets, weights
 from mondrian_kernel._linear.conjugate_gradients import gradient_dual
 from mondrian_kernel._linear.lanczos import Probes, krylov
-from mondrian_kernel._linear.operator import Operator
+from mondrian_kernel._linear.operator import Operator, panels
 from mondrian_kernel._typing import FloatArray
 
 
@@ -27,7 +27,7 @@ class CellVariance:
     def __call__(self, Phi_new: sparse.csr_matrix) -> FloatArray:
         """Variance of each row of ``Phi_new`` (n, C), of shape (n,)."""
         known = np.empty(Phi_new.shape[0])
-        for s in _panels(known.size, self._mean.size):
+        for s in panels(known.size, self._mean.size):
             Z = self._whitened(Phi_new[s])
             known[s] = np.einsum("ij,ij->j", Z, Z)
         missing = np.maximum(1.0 - _squares(Phi_new), 0.0)
@@ -50,12 +50,6 @@ class CellVariance:
 def _squares(Phi: sparse.csr_matrix) -> FloatArray:
     """φᵀφ of each row."""
     return np.asarray(Phi.multiply(Phi).sum(axis=1)).ravel()
-
-
-def _panels(n: int, height: int) -> list[slice]:
-    """Split n columns of a height into panels that fit into memory."""
-    step = max(1, settings.PANEL_NUMBERS // height)
-    return [slice(begin, begin + step) for begin in range(0, n, step)]
 
 
 class PredictiveVariance:
@@ -103,7 +97,7 @@ class PredictiveVariance:
         # No eigenvalue of ΦᵀHΦ exceeds S. This bounds the variance below, whatever the rounding.
         share = self._alpha / (self._operator.total_weight + self._alpha)
         least = share * np.maximum(centred, 0.0)
-        for s in _panels(squares.size, self._operator.n_rows):
+        for s in panels(squares.size, self._operator.n_rows):
             cross = self._cross(Phi_new[s])
             if self.factor is not None:
                 centred[s] -= self.factor.squares(cross)

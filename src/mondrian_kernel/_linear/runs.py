@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +62,8 @@ class Runs:
         cell -= np.repeat(first_cell[:-1], sizes).astype(np.int32)
         side_by_side = np.concatenate([joint[a:b].T.ravel() for a, b in pairwise(edges)])
         self.table = RunTable(side_by_side, edges, first[edges], first_cell, before, cell)
-        # Most entries and most cells of a block; and the first and last block of each share.
+        # Most entries and most cells of a block.
         self._rooms = int(sizes.max()), int(np.diff(first_cell).max())
-        shares = np.linspace(0, edges.size - 1, settings.OPERATOR_SHARES + 1).astype(int)
-        self._shares = list(pairwise(np.unique(shares).tolist()))
 
     def scatter(self, V: FloatArray, n_jobs: int | None) -> FloatArray:
         """Return Φᵀ V for V (N, k): sums over the rows of each cell."""
@@ -115,26 +113,43 @@ class Runs:
         product: Callable[[int, int, FloatArray, FloatArray, FloatArray], None],
         n_jobs: int | None,
     ) -> FloatArray:
-        """Add up a product (N, 8) over fixed shares of the blocks, whatever the threads.
+        """Add up a product (N, 8) over the blocks, which also takes room for entries and cells."""
 
-        ``product`` is called with the ends of a share, room for the entries and for the cells of a
-        block, and the part of the sum that it adds to.
-        """
-        shares = self._shares
-        parts = rows_of_eight(len(shares) * self.n_rows).reshape(-1, self.n_rows, LANES)
-
-        def run(begin: int, end: int) -> None:
-            for share, part in zip(shares[begin:end], parts[begin:end], strict=True):
-                part[:] = 0.0
-                sums, T = map(rows_of_eight, self._rooms)
-                product(*share, sums, T, part)
+        def run(begin: int, end: int, part: FloatArray) -> None:
+            sums, T = map(rows_of_eight, self._rooms)
+            product(begin, end, sums, T, part)
 
         work = 2 * (self.table.joint.size + self.table.cell.size)
-        in_threads(run, len(shares), n_jobs, work=work)
-        total: FloatArray = parts[0]
-        for part in parts[1:]:
-            total += part
-        return total
+        n_blocks = self.table.edges.size - 1
+        return add_in_shares(run, n_blocks, (self.n_rows, LANES), n_jobs, work)
+
+
+def add_in_shares(
+    product: Callable[[int, int, FloatArray], None],
+    n: int,
+    shape: tuple[int, ...],
+    n_jobs: int | None,
+    work: float,
+    dtype: Any = np.float64,
+) -> FloatArray:
+    """Add up ``product(begin, end, part)`` over fixed shares of ``range(n)``.
+
+    A product adds to its ``part``, of the given shape, which is 0 at first. Parts are added in
+    order, so that threads change nothing.
+    """
+    edges = np.unique(np.linspace(0, n, settings.OPERATOR_SHARES + 1).astype(int))
+    shares = list(pairwise(edges.tolist()))
+    parts = _zeros((len(shares), *shape), dtype)
+
+    def run(begin: int, end: int) -> None:
+        for share, part in zip(shares[begin:end], parts[begin:end], strict=True):
+            product(*share, part)
+
+    in_threads(run, len(shares), n_jobs, work=work)
+    total: FloatArray = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 def _by_eight(
@@ -155,7 +170,13 @@ def _by_eight(
 
 def rows_of_eight(n: int) -> FloatArray:
     """Return room for n rows of eight numbers, each of which is one cache line."""
-    room = np.empty(n * LANES + LANES)
-    skipped = -room.ctypes.data % 64 // 8
-    rows: FloatArray = room[skipped : skipped + n * LANES].reshape(n, LANES)
-    return rows
+    return _zeros((n, LANES))
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
+    """Return zeros that begin with a cache line."""
+    n = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = np.zeros(n + 64, np.uint8)
+    skipped = -room.ctypes.data % 64
+    zeros: FloatArray = room[skipped : skipped + n].view(dtype).reshape(shape)
+    return zeros

@@ -100,27 +100,28 @@ def follow(
         wanted = np.unique(np.minimum(wanted, end))
         steps, total = [wanted[part] for part in in_groups(wanted.size)], wanted.size
 
-    points: list[Point] = []
-    complete, stopped = True, False
-    try:
+    def scored() -> Iterator[list[Point]]:
+        nonlocal trees, leaf
         for group in steps:
             if end is None:
                 trees, leaf = grown.freeze(float(group[-1]))
-            for new in score(trees, leaf, group):
-                points += new
-                path = _path(points, alphas, criterion)
-                best = np.nanmin(path.score, axis=1)
-                if callback is not None:
-                    info = {
-                        "lifetime": points[-1].lifetime,
-                        "best": float(best.min()),
-                        "measure": path.score_name,
-                    }
-                    callback(len(points), total, info)
-                stopped = end is None and plan.is_past(best)
-                if stopped:
-                    break
-            if stopped:
+            yield from score(trees, leaf, group)
+
+    points: list[Point] = []
+    complete = True
+    try:
+        for new in scored():
+            points += new
+            path = _path(points, alphas, criterion)
+            best = np.nanmin(path.score, axis=1)
+            if callback is not None:
+                info = {
+                    "lifetime": points[-1].lifetime,
+                    "best": float(best.min()),
+                    "measure": path.score_name,
+                }
+                callback(len(points), total, info)
+            if end is None and plan.is_past(best):
                 break
     except KeyboardInterrupt:
         if not points:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._kernels.tables import HINGE, LOGISTIC, SOFTMAX, SQUARED
 from mondrian_kernel._linear.losses import penalty_per_row, smoothness, value
 from mondrian_kernel._linear.operator import gather_cells
 from mondrian_kernel._path.checks import (
@@ -205,7 +206,7 @@ def descend(
     >>> W.ravel().round(1), b.round(1)
     (array([-0.7,  0.7, -0.4,  0.4]), array([1.5]))
     """
-    from mondrian_kernel._kernels.descent import HINGE, LOGISTIC, SOFTMAX, SQUARED, sgd_pass
+    from mondrian_kernel._kernels.descent import sgd_pass
 
     code = {"squared": SQUARED, "log_loss": LOGISTIC if b.size == 1 else SOFTMAX, "hinge": HINGE}
     decay = penalty_per_row(alpha, cells.shape[0])

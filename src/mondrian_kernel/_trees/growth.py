@@ -117,6 +117,8 @@ class Growth:
 
     def freeze(self, lifetime: float | None = None) -> tuple[Trees, IntArray]:
         """Return the trees stopped at ``lifetime`` and the leaf of each row in each tree."""
+        from mondrian_kernel._kernels.grow import freeze
+
         lifetime = self.lifetime if lifetime is None else lifetime
         counts = [block.count_nodes(lifetime) for block in self._blocks]
         sizes = np.concatenate(counts)
@@ -133,10 +135,12 @@ class Growth:
 
         def run(begin: int, end: int) -> None:
             for k in range(begin, end):
-                own = slice(first_node[k], first_node[k + 1])
+                block, own = self._blocks[k], slice(first_node[k], first_node[k + 1])
                 part = NodeTable._make([root, *(array[own] for array in nodes[1:])])
                 own_leaf = leaf[:, first_tree[k] : first_tree[k + 1]]
-                self._blocks[k].freeze(self._points, lifetime, part, first_node[k], own_leaf)
+                stack = np.empty((block.n_nodes + 1, 2), np.int32)
+                grown = block.order, block.links, block.cut, lifetime
+                freeze(self._points, *grown, part, own.start, own_leaf, stack)
 
         in_threads(run, len(self._blocks), self._n_jobs)
         return Trees(lifetime, *nodes), leaf
@@ -206,20 +210,6 @@ class Block:
         time = self.cut[: self.n_nodes, TIME]
         tree = self.links[np.flatnonzero((time <= lifetime) & (time < np.inf)), TREE]
         return 1 + 2 * np.bincount(tree, minlength=self.order.shape[0])
-
-    def freeze(
-        self,
-        X: FloatArray,
-        lifetime: float,
-        nodes: NodeTable,
-        first_node: int,
-        leaf: IntArray,
-    ) -> None:
-        """Write the nodes of the trees, stopped at ``lifetime``, and the leaves of the rows."""
-        from mondrian_kernel._kernels.grow import freeze
-
-        stack = np.empty((self.n_nodes + 1, 2), np.int32)
-        freeze(X, self.order, self.links, self.cut, lifetime, nodes, first_node, leaf, stack)
 
 
 def _longer(array: NDArray[Any], room: int) -> NDArray[Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
+from mondrian_kernel._trees.checks import require
 from mondrian_kernel._trees.online import KeptRows, OnlineTrees
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray, RowArray
@@ -64,7 +65,7 @@ class PackedTrees:
 
     def unpacked(self) -> Trees:
         """Return the trees, not checked as such; the arrays must have passed :meth:`check`."""
-        from mondrian_kernel._kernels.grow import join_leaves, write_leaves
+        from mondrian_kernel._kernels.grow import join_leaves
 
         n, is_cut = self.dim.size, self.dim >= 0
         left, right, parent = (np.full(n, -1, np.int32) for _ in range(3))
@@ -74,8 +75,9 @@ class PackedTrees:
         loc[is_cut], time[is_cut] = self.loc, self.time
         tree, count, order = (np.zeros(n, np.int32) for _ in range(3))
         lower, upper = (np.empty((n, self.lower.shape[1]), self.lower.dtype) for _ in range(2))
-        count[~is_cut] = self.count
-        write_leaves(left, self.lower, self.is_wide, self.upper, lower, upper)
+        high = self.lower.copy()
+        high[self.is_wide] = self.upper
+        lower[~is_cut], upper[~is_cut], count[~is_cut] = self.lower, high, self.count
         join_leaves(self.root, left, right, tree, lower, upper, count, order)
         nodes = self.root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         return Trees(self.lifetime, *nodes)
@@ -84,24 +86,18 @@ class PackedTrees:
         """Raise ValueError unless every node is a root or hangs below one cut."""
         n, n_cuts = self.dim.size, int((self.dim >= 0).sum())
         n_leaves, flat = n - n_cuts, (self.left, self.right, self.loc, self.time)
-        if self.dim.ndim != 1 or any(array.shape != (n_cuts,) for array in flat):
-            raise ValueError("There are other cuts than nodes that are cut.")
-        if self.count.shape != (n_leaves,) or self.lower.shape[:1] != (n_leaves,):
-            raise ValueError("There are other leaves than nodes that are not cut.")
+        fits = self.dim.ndim == 1 and all(array.shape == (n_cuts,) for array in flat)
+        require(fits, "There are other cuts than nodes that are cut.")
+        fits = self.count.shape == (n_leaves,) == self.lower.shape[:1]
+        require(fits, "There are other leaves than nodes that are not cut.")
         fits = self.lower.ndim == 2 and self.is_wide.shape == self.lower.shape
         fits = fits and self.lower.dtype == self.upper.dtype
-        if not fits or self.upper.shape != (self.is_wide.sum(),):
-            raise ValueError("There are other upper sides of boxes than lower ones.")
+        fits = fits and self.upper.shape == (self.is_wide.sum(),)
+        require(fits, "There are other upper sides of boxes than lower ones.")
         numbers = [self.root.dtype, self.count.dtype, *(a.dtype for a in flat[:2]), self.dim.dtype]
-        if {*numbers} != {np.dtype(np.int32)} or self.root.ndim != 1:
-            raise ValueError("The nodes are numbers of another type.")
-        below = np.concatenate([self.root, self.left, self.right])
-        if below.size != n or not ((below >= 0) & (below < n)).all():
-            raise ValueError("The nodes are not those of trees.")
-        is_met = np.zeros(n, bool)
-        is_met[below] = True
-        if not is_met.all():
-            raise ValueError("A node belongs to two others.")
+        fits = {*numbers} == {np.dtype(np.int32)} and self.root.ndim == 1
+        require(fits, "The nodes are numbers of another type.")
+        _check_below(np.concatenate([self.root, self.left, self.right]), n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,26 +177,20 @@ class PackedOnline:
         # Those of now.
         left[self.linked], right[self.linked] = self.left, self.right
         cut = np.flatnonzero(left >= 0)
-        below = np.concatenate([self.root, left[cut], right[cut]])
-        is_met = np.zeros(n, bool)
-        is_met[below] = True
-        if below.size != n or not is_met.all() or ((left >= 0) != is_cut).any():
-            raise ValueError("The nodes are not those of trees.")
+        require(((left >= 0) == is_cut).all(), "The nodes are not those of trees.")
+        _check_below(np.concatenate([self.root, left[cut], right[cut]]), n)
         parent[left[cut]] = parent[right[cut]] = cut
         parent[self.root] = -1
         leaf = self.fit_leaf + first, self.leaf
-        if any(is_cut[part].any() for part in leaf):
-            raise ValueError("There are rows in a node that is cut.")
         lower, upper = (np.empty((n, self.X.shape[1]), self.X.dtype) for _ in range(2))
         join_rows(self.X, np.concatenate(leaf), lower, upper, count)
         join_leaves(self.root, left, right, tree, lower, upper, count, order)
         nodes = self.root, tree, parent, left, right, self.dim, loc, time, lower, upper, count
         trees = Trees(self.lifetime, *nodes)
         trees.check()
-        trees.check_leaves(leaf[0])
-        trees.check_leaves(leaf[1])
-        n_fit_rows = len(self.fit_leaf)
-        parts: list[RowArray] = [self.X[:n_fit_rows], self.X[n_fit_rows:]]
+        for part in leaf:
+            trees.check_leaves(part)
+        parts: list[Any] = np.split(self.X, [len(self.fit_leaf)])
         rows = KeptRows(self.n_nodes, parts, list(leaf))
         return OnlineTrees.from_trees(trees, self.seed, self.rungs, column, rows=rows)
 
@@ -209,33 +199,40 @@ class PackedOnline:
         n, n_cuts, n_trees = self.dim.size, int((self.dim >= 0).sum()), self.root.size
         n_fit = int(self.n_nodes.sum())
         flat = self.dim, self.root, self.n_nodes, self.linked, self.left, self.right, self.rungs
-        if any(array.ndim != 1 for array in flat) or not 0 <= self.seed < 2**64:
-            raise ValueError("The numbers of nodes are not those of trees.")
-        in_range = ((self.n_nodes >= 1) & (self.n_nodes <= n)).all()
-        if not n_trees or self.n_nodes.size != n_trees or not in_range or n_fit > n:
-            raise ValueError("The numbers of nodes are not those of the trees.")
-        if self.loc.shape != (n_cuts,) or self.time.shape != (n_cuts,):
-            raise ValueError("There are other cuts than nodes that are cut.")
-        shapes = self.linked.shape, self.linked.shape, (self.rungs.size, n - n_fit)
-        if (self.left.shape, self.right.shape, self.column.shape) != shapes:
-            raise ValueError("There are other links, or cells, than new nodes.")
+        fits = all(array.ndim == 1 for array in flat) and 0 <= self.seed < 2**64
+        fits = fits and bool(((self.n_nodes >= 1) & (self.n_nodes <= n)).all())
+        fits = fits and 0 < n_trees == self.n_nodes.size and n_fit <= n
+        require(fits, "The numbers of nodes are not those of the trees.")
+        fits = self.loc.shape == (n_cuts,) == self.time.shape
+        require(fits, "There are other cuts than nodes that are cut.")
+        fits = self.left.shape == self.linked.shape == self.right.shape
+        fits = fits and self.column.shape == (self.rungs.size, n - n_fit)
+        require(fits, "There are other links, or cells, than new nodes.")
         for nodes in (self.root, self.linked, self.left, self.right, self.leaf):
-            if not ((nodes >= 0) & (nodes < n)).all():
-                raise ValueError("A node is out of range.")
+            require(((nodes >= 0) & (nodes < n)).all(), "A node is out of range.")
         n_rows = len(self.fit_leaf) + len(self.leaf)
-        leaves = self.fit_leaf.shape[1:], self.leaf.shape[1:]
-        if leaves != ((n_trees,), (n_trees,)) or self.X.ndim != 2 or len(self.X) != n_rows:
-            raise ValueError("There are other leaves than rows.")
-        if (self.fit_leaf < 0).any() or (self.fit_leaf >= self.n_nodes).any():
-            raise ValueError("The leaf of a row is not a node of its tree.")
-        if self.X.dtype not in (np.float32, np.float64) or not np.isfinite(self.X).all():
-            raise ValueError("X is not of finite numbers, or of another type.")
+        fits = self.fit_leaf.shape[1:] == (n_trees,) == self.leaf.shape[1:]
+        fits = fits and self.X.ndim == 2 and len(self.X) == n_rows
+        require(fits, "There are other leaves than rows.")
+        own = ((self.fit_leaf >= 0) & (self.fit_leaf < self.n_nodes)).all()
+        require(own, "The leaf of a row is not a node of its tree.")
+        numbers = self.X.dtype in (np.float32, np.float64) and np.isfinite(self.X).all()
+        require(numbers, "X is not of finite numbers, or of another type.")
         open_after = np.cumsum(np.where(self.dim[:n_fit] >= 0, 1, -1))  # as in a PackedModel
         is_last = np.zeros(n_fit, bool)
         is_last[np.cumsum(self.n_nodes) - 1] = True
         before = np.repeat(np.arange(n_trees), self.n_nodes)
-        if ((open_after + before < 0) != is_last).any():
-            raise ValueError("The nodes of the fit are not those of trees.")
+        in_order = ((open_after + before < 0) == is_last).all()
+        require(in_order, "The nodes of the fit are not those of trees.")
+
+
+def _check_below(below: IntArray, n: int) -> None:
+    """Raise ValueError unless each of n nodes is a root or hangs below one cut."""
+    in_range = below.size == n and ((below >= 0) & (below < n)).all()
+    require(in_range, "The nodes are not those of trees.")
+    is_met = np.zeros(n, bool)
+    is_met[below] = True
+    require(is_met.all(), "A node belongs to two others.")
 
 
 def pack_online(online: OnlineTrees) -> PackedOnline | tuple[Any, ...]:

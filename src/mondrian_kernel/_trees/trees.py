@@ -252,14 +252,6 @@ class Fading(NamedTuple):
     slope: FloatArray
 
 
-class _Pieces(NamedTuple):
-    row: IntArray
-    tree: IntArray
-    start: FloatArray
-    level: FloatArray
-    slope: FloatArray
-
-
 def join_trees(parts: list[Trees]) -> Trees:
     """Return the trees of all parts, of one lifetime, in one table."""
     sizes, counts = ([getattr(p, name).size for p in parts] for name in ("time", "root"))
@@ -331,7 +323,7 @@ class CutSequence:
         while n < 0 or n > size:
             size = max(size, n)
             whole, real = np.empty((2, size), np.int32), np.empty((3, size))
-            n = decay(X, trees.nodes, _Pieces(*whole, *real))
+            n = decay(X, trees.nodes, whole, real)
         row, tree = whole[:, :n]
         begin = np.flatnonzero(np.diff(row.astype(np.int64) * trees.n_trees + tree, prepend=-1))
         row, tree = row[begin], tree[begin]
