@@ -98,6 +98,22 @@ def find_cells(leaf, column, first, begin):
 
 
 @kernel
+def copy_cells(cells, end, table, kept, restores):
+    """Copy the rows of ``table`` of the cells (n, L, M) before ``end`` (L,) to ``kept``, or back."""
+    at = 0
+    for i in range(len(cells)):
+        for l in range(end.size):
+            for c in cells[i, l]:
+                if c < end[l]:
+                    for k in range(table.shape[1]):  # numba takes longer to assign a row
+                        if restores:
+                            table[c, k] = kept[at, k]
+                        else:
+                            kept[at, k] = table[c, k]
+                at += 1
+
+
+@kernel
 def learn_each(
     leaf,
     column,
@@ -113,6 +129,7 @@ def learn_each(
     n_before,
     table,
     state,
+    kept,
     scores,
     variance,
 ):
@@ -122,7 +139,8 @@ def learn_each(
     weights (n,). Learner j forgets: before each row, earlier rows lose all but the share
     ``keep[j]`` of their weight. Changed in place: ``table`` and ``state``. ``scores`` (J, n, K)
     receives the scores of the rows before any of them was learnt from, less the offset, and
-    ``variance`` (J, n) the variances of their errors in units of that of the signal.
+    ``variance`` (J, n) the variances of their errors in units of that of the signal. ``kept`` (J, n
+    L M, any) receives the numbers of the cells that are not new, as they were before.
 
     First, cells that were cut off from old ones get the numbers of these: at rung r the k-th new
     cell is a part of ``origin[r, k]``, up to the first -1, and is row ``n_before[j]`` + k of
@@ -135,7 +153,9 @@ def learn_each(
             if origin[rung[j], k] < 0:
                 break
             table[begin[first] + n_before[first] + k] = table[begin[first] + origin[rung[j], k]]
-        cells = find_cells(leaf, column, rung[j] * n_levels, begin[first : first + n_levels])
+        own = slice(first, first + n_levels)
+        cells = find_cells(leaf, column, rung[j] * n_levels, begin[own])
+        copy_cells(cells, begin[own] + n_before[own], table, kept[j], False)
         if code < MEANS:
             _filter(
                 cells,
