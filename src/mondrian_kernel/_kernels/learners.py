@@ -34,11 +34,6 @@ from mondrian_kernel._settings import FLAT_VARIANCE
 
 
 @kernel
-def _sigmoid(z):
-    return 1.0 / (1.0 + np.exp(-z)) if z >= 0.0 else np.exp(z) / (1.0 + np.exp(z))
-
-
-@kernel
 def step(loss, y, F, s, spread, D):
     """Write the step of the scores ``F`` (K,), in units of their variance, to ``D`` (K,).
 
@@ -67,10 +62,11 @@ def step(loss, y, F, s, spread, D):
             curvature = 2.0 * s
             D[k] = curvature * (y[k] - F[k]) / (1.0 + curvature * spread)
         elif loss == LOGISTIC:
-            p = _sigmoid(F[k])
-            value += np.log1p(np.exp(-abs(F[k]))) + max(-y[k] * F[k], 0.0)
-            curvature = s * p * (1.0 - p)
-            D[k] = s * y[k] * _sigmoid(-y[k] * F[k]) / (1.0 + curvature * spread)
+            rare, margin = np.exp(-abs(F[k])), y[k] * F[k]  # y is -1 or 1
+            value += np.log1p(rare) + max(-margin, 0.0)
+            curvature = s * rare / (1.0 + rare) ** 2
+            wrong = (rare if margin >= 0.0 else 1.0) / (1.0 + rare)
+            D[k] = s * y[k] * wrong / (1.0 + curvature * spread)
         else:
             missing = 1.0 - y[k] * F[k]
             D[k] = 0.0
@@ -99,7 +95,7 @@ def find_cells(leaf, column, first, begin):
 
 @kernel
 def copy_cells(cells, end, table, kept, restores):
-    """Copy the rows of ``table`` of the cells (n, L, M) before ``end`` (L,) to ``kept``, or back."""
+    """Copy the ``table`` rows of cells (n, L, M) before ``end`` (L,) to ``kept``, or back."""
     at = 0
     for i in range(len(cells)):
         for l in range(end.size):
