@@ -394,11 +394,11 @@ ANOMALY_LIFETIME = 4.0
 # deviations of the scaled columns. And how many widths there are at most.
 FIRST_RUNGS = (0.25, 0.5, 1.0, 2.0, 4.0)
 MAX_RUNGS = 5
-# Rows that the narrowest cells have on average before a narrower width may be added. Without a bound
-# there were 110 000 cells of 10 000 rows and ten trees on hyperplane; in batches of 100 a row was
-# then learnt in 30 us and predicted in 16, with 16 rows in 8 and 3. Geometric mean of the errors of
+# Rows that the narrowest cells have on average before a narrower width may be added. Without a
+# bound hyperplane had 110 000 cells of 10 000 rows in ten trees: a row in batches of 100 was then
+# learnt in 30 µs and predicted in 16, with 16 rows in 8 and 3. Geometric mean of the errors of
 # seven streams, three seeds, without a bound and with 4, 8 and 16 rows: 0.2207, 0.2207, 0.2208,
-# 0.2208. If none is ever added, bike has 0.397 instead of 0.374.
+# 0.2208. If no width is ever added, bike has 0.397 instead of 0.374.
 CELL_ROWS = 16
 # Rows over which the running error of a width is averaged, and after which widths may change.
 STREAM_WINDOW = 1024
