@@ -189,7 +189,7 @@ class _Search:
 
     def start(self) -> FloatArray:
         """Return the best of a few points at which all columns count alike."""
-        n = min(settings.COLUMN_START_ROWS, self.n_fit, self.Y.shape[0] // 2)
+        n = min(settings.COLUMN_START_ROWS, self.Y.shape[0] // 2)
         some = self.rng.permutation(self.Y.shape[0])
         parts = some[:n], some[n : 2 * n]
         T = 0.5 * (self.values[parts[0]] + SQRT_12 * self.ranks[parts[0]])
