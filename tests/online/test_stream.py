@@ -129,26 +129,16 @@ def test_the_ladder_climbs_while_its_top_is_the_best():
     assert stream.learners.mixture.error[-1] < 0.5 * Y.var()
 
 
-@pytest.mark.parametrize("blank", [Filter(1, "squared", 0.1), Means(1, 0.1, True)])
-def test_a_top_far_above_the_best_is_dropped(blank):
-    """Trees and learners go on as if they had never had it."""
-    X, Y, s = wave(3 * WINDOW, 0.0)
-    Y += 3.0 + 3.0 * np.random.default_rng(1).normal(size=Y.shape)  # noise: the wider the better
-    scale = [X[:WINDOW, 0].std(), X[:WINDOW, 1].std()]
-    stream = begin(scale=scale, blank=blank).learn(X, Y, s, None)
-    first = begin(scale=scale, blank=blank).learn(X[:WINDOW], Y[:WINDOW], s[:WINDOW], None)
-    n_rungs = stream.online.rungs.size
-    assert 3 <= n_rungs < first.online.rungs.size <= 5
-    assert stream.learners.n_rungs == stream.learners.mixture.shares.size == n_rungs
-    assert stream.online.column.shape[0] == n_rungs
-    assert stream.best < 3
-    trees = OnlineTrees.empty(2, 5, stream.online.rungs[-1], 1, stream.online.rungs)
-    leaf = trees.extend(X / scale)
-    alone = Committee.blank(blank, [np.inf], n_rungs, np.array([5**-0.5]))
-    learn_cells(alone, Cells(leaf, trees.column, trees.n_cells, trees.origin), Y, s)
-    assert_array_equal(trees.n_cells, stream.online.n_cells)
-    for j in range(n_rungs):
-        assert_array_equal(table(stream.learners, j), table(alone, j))
+def test_a_narrower_width_waits_until_cells_have_rows(monkeypatch):
+    X, Y, s = wave(2 * WINDOW, 100.0, n_dims=1)
+    monkeypatch.setattr(settings, "CELL_ROWS", np.inf)
+    stream = begin(n_dims=1, n_trees=3).learn(X[:-1], Y[:-1], s[:-1], None)
+    assert stream.best == stream.learners.n_rungs - 1
+    cell_rows = 3 * stream.n_rows / stream.online.n_cells[-1]
+    for n_rows, climbs in ((0.9 * cell_rows, True), (1.1 * cell_rows, False)):
+        monkeypatch.setattr(settings, "CELL_ROWS", n_rows)
+        lifetime = copy.deepcopy(stream).learn(X[-1:], Y[-1:], s[-1:], None).online.lifetime
+        assert lifetime == (2 if climbs else 1) * stream.online.lifetime
 
 
 def test_the_ladder_does_not_climb_past_the_cap():

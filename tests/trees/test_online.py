@@ -437,44 +437,6 @@ def test_the_cap_holds_after_a_later_lifetime():
     assert_sound_regions(online, X)
 
 
-@pytest.mark.parametrize("n_dims", [1, 2, 5])
-def test_trees_stopped_at_a_lower_rung_are_as_if_never_run_further(n_dims):
-    X = rows(90, n_dims)
-    far, near = from_rows(X, 0, 6.0, [1.0, 2.0, 6.0]), from_rows(X, 0, 2.0, [1.0, 2.0])
-    far.extend(X[:60])
-    near.extend(X[:60])
-    far = far.shallower()
-    assert (far.lifetime, far.rungs.tolist()) == (2.0, [1.0, 2.0])
-    for more in (X[60:60], X[60:]):
-        far.extend(more)
-        near.extend(more)
-        assert_sound(far, X[: far.n_rows])
-        a, b = far.freeze(), near.freeze()
-        for ours, theirs in zip(a.cuts[:4], b.cuts[:4], strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-        np.testing.assert_array_equal(far.n_cells_per_tree, near.n_cells_per_tree)
-        for r, rung in enumerate(far.rungs):
-            cells = [t.column[r, t.freeze().walk(X, rung)[0]] for t in (far, near)]
-            np.testing.assert_array_equal(*cells)
-
-
-def test_trees_may_climb_down_and_up_again():
-    X = rows(160, 2)
-    online = climbing(X[:60], [30, 60])
-    down = online.shallower()
-    assert (down.stop <= 1.0).all()
-    assert_sound_regions(down, X[:60])
-    down.extend(X[60:100])
-    up = down.deeper(2.0, 3)
-    assert up.rungs.tolist() == [0.5, 1.0, 2.0]
-    up.extend(X[100:])
-    assert_sound_regions(up, X)
-    again = pickle.loads(pickle.dumps(up))
-    assert_same_state(state(up), state(again))
-    # What it was made from is what it was.
-    assert_sound_regions(online, X[:60])
-
-
 def test_rows_whose_ranges_overflow_change_nothing():
     """Also where each number is far from the largest one, but their sum is not."""
     X = rows(30, 4)

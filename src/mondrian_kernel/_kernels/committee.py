@@ -9,7 +9,13 @@ import numpy as np
 from mondrian_kernel._kernels import linear
 from mondrian_kernel._kernels.compiled import kernel
 from mondrian_kernel._kernels.extend import FINISHED, ROWS, extend
-from mondrian_kernel._kernels.learners import change_units, find_cells, learn_each, mixed_scores
+from mondrian_kernel._kernels.learners import (
+    change_units,
+    copy_cells,
+    find_cells,
+    learn_each,
+    mixed_scores,
+)
 from mondrian_kernel._kernels.mixture import intercept, judge, relative_errors
 from mondrian_kernel._kernels.tables import (
     FIRST,
@@ -107,18 +113,6 @@ def _n_table(t, n_cells, p):
 
 
 @kernel
-def _rows_of(t, leaf, column, j):
-    """Return the table rows of learner ``j`` of the cells of rows, and their parts, (n L M,)."""
-    n_levels = t.value.size
-    first = j * n_levels
-    rows = find_cells(leaf, column, t.rung[j] * n_levels, t.begin[first : first + n_levels])
-    parts = np.empty(rows.shape, np.int64)
-    for l in range(n_levels):
-        parts[:, l] = first + l
-    return rows.ravel(), parts.ravel()
-
-
-@kernel
 def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
     """Learn from each row once, in order, and how to predict together.
 
@@ -147,11 +141,6 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
     is_first = t.state[0, N_ROWS] == 0.0
     _copy_sums(saved, arrays, False)
     saved[saved.size - P :] = n_before
-    for j in range(J):
-        rows, parts = _rows_of(t, leaf, column, j)
-        for i, c in enumerate(rows):
-            if c < t.begin[parts[i]] + n_before[parts[i]]:
-                kept[j, i] = t.table[c]
     saved[0] = 1.0
     base, old_shares = t.state[0, FIRST + n_outputs :].copy(), t.shares.copy()
     learn_each(
@@ -169,6 +158,7 @@ def learn(X, Y, sample_weight, cells, kind, arrays, saved, kept, said):
         n_before,
         t.table,
         t.state,
+        kept,
         scores,
         variance,
     )
@@ -197,11 +187,12 @@ def roll_back(leaf, column, arrays, saved, kept, fresh):
     _copy_sums(saved, arrays, True)
     for p in range(P):
         t.n_table[p] = np.int64(saved[saved.size - P + p])
+    n_levels = t.value.size
     for j in range(t.rung.size):
-        rows, parts = _rows_of(t, leaf, column, j)
-        for i, c in enumerate(rows):
-            if c < t.begin[parts[i]] + t.n_table[parts[i]]:
-                t.table[c] = kept[j, i]
+        own = slice(j * n_levels, (j + 1) * n_levels)
+        begin = t.begin[own]
+        cells = find_cells(leaf, column, t.rung[j] * n_levels, begin)
+        copy_cells(cells, begin + t.n_table[own], t.table, kept[j], True)
     for p in range(P):
         for c in range(t.begin[p] + t.n_table[p], t.begin[p + 1]):
             t.table[c] = fresh

@@ -286,10 +286,7 @@ def undo(nodes, batch):
             above = np.int64(parent[above])
     _unrefine(nodes, batch)
     progress[:] = 0
-    nodes.tally[NODES], nodes.tally[ROWS] = batch.tally[NODES], batch.tally[ROWS]
-    for r in range(nodes.n_cells.shape[0]):
-        for m in range(n_trees + 1):
-            nodes.n_cells[r, m] = batch.n_cells[r, m]
+    nodes.tally[:], nodes.n_cells[:] = batch.tally, batch.n_cells
 
 
 @kernel

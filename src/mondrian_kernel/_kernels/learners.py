@@ -34,11 +34,6 @@ from mondrian_kernel._settings import FLAT_VARIANCE
 
 
 @kernel
-def _sigmoid(z):
-    return 1.0 / (1.0 + np.exp(-z)) if z >= 0.0 else np.exp(z) / (1.0 + np.exp(z))
-
-
-@kernel
 def step(loss, y, F, s, spread, D):
     """Write the step of the scores ``F`` (K,), in units of their variance, to ``D`` (K,).
 
@@ -67,10 +62,11 @@ def step(loss, y, F, s, spread, D):
             curvature = 2.0 * s
             D[k] = curvature * (y[k] - F[k]) / (1.0 + curvature * spread)
         elif loss == LOGISTIC:
-            p = _sigmoid(F[k])
-            value += np.log1p(np.exp(-abs(F[k]))) + max(-y[k] * F[k], 0.0)
-            curvature = s * p * (1.0 - p)
-            D[k] = s * y[k] * _sigmoid(-y[k] * F[k]) / (1.0 + curvature * spread)
+            rare, margin = np.exp(-abs(F[k])), y[k] * F[k]  # y is -1 or 1
+            value += np.log1p(rare) + max(-margin, 0.0)
+            curvature = s * rare / (1.0 + rare) ** 2
+            wrong = (rare if margin >= 0.0 else 1.0) / (1.0 + rare)
+            D[k] = s * y[k] * wrong / (1.0 + curvature * spread)
         else:
             missing = 1.0 - y[k] * F[k]
             D[k] = 0.0
@@ -98,6 +94,22 @@ def find_cells(leaf, column, first, begin):
 
 
 @kernel
+def copy_cells(cells, end, table, kept, restores):
+    """Copy the ``table`` rows of cells (n, L, M) before ``end`` (L,) to ``kept``, or back."""
+    at = 0
+    for i in range(len(cells)):
+        for l in range(end.size):
+            for c in cells[i, l]:
+                if c < end[l]:
+                    for k in range(table.shape[1]):  # numba takes longer to assign a row
+                        if restores:
+                            table[c, k] = kept[at, k]
+                        else:
+                            kept[at, k] = table[c, k]
+                at += 1
+
+
+@kernel
 def learn_each(
     leaf,
     column,
@@ -113,6 +125,7 @@ def learn_each(
     n_before,
     table,
     state,
+    kept,
     scores,
     variance,
 ):
@@ -122,7 +135,8 @@ def learn_each(
     weights (n,). Learner j forgets: before each row, earlier rows lose all but the share
     ``keep[j]`` of their weight. Changed in place: ``table`` and ``state``. ``scores`` (J, n, K)
     receives the scores of the rows before any of them was learnt from, less the offset, and
-    ``variance`` (J, n) the variances of their errors in units of that of the signal.
+    ``variance`` (J, n) the variances of their errors in units of that of the signal. ``kept`` (J, n
+    L M, any) receives the numbers of the cells that are not new, as they were before.
 
     First, cells that were cut off from old ones get the numbers of these: at rung r the k-th new
     cell is a part of ``origin[r, k]``, up to the first -1, and is row ``n_before[j]`` + k of
@@ -135,7 +149,9 @@ def learn_each(
             if origin[rung[j], k] < 0:
                 break
             table[begin[first] + n_before[first] + k] = table[begin[first] + origin[rung[j], k]]
-        cells = find_cells(leaf, column, rung[j] * n_levels, begin[first : first + n_levels])
+        own = slice(first, first + n_levels)
+        cells = find_cells(leaf, column, rung[j] * n_levels, begin[own])
+        copy_cells(cells, begin[own] + n_before[own], table, kept[j], False)
         if code < MEANS:
             _filter(
                 cells,

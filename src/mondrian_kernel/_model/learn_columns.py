@@ -152,6 +152,7 @@ class _Search:
         self.group, self.n_groups = group, int(group.max()) + 1
         # Where the parts of the parameters end: relevances, rank shares, widths; the rest are bins.
         self.kinds = np.cumsum([self.n_groups, self.n_groups, len(settings.COLUMN_WIDTHS)])
+        self.n_bins = settings.COLUMN_BINS if whole.bend.any() else 1  # ranks are then all 0
         self.rng = np.random.default_rng(seed)
         many = max(1.0, n_rows / settings.COLUMN_MANY_ROWS)  # the work may grow as the rows do
         self.steps = int(min(steps * np.sqrt(many), settings.COLUMN_STEPS[1]))
@@ -183,7 +184,7 @@ class _Search:
     def parts(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return log-relevances and rank shares of the groups, weights of the widths, and u."""
         r, logit, v, u = np.split(theta, self.kinds)
-        bins = u.reshape(self.group.size, settings.COLUMN_BINS)
+        bins = u.reshape(self.group.size, self.n_bins)
         return r, 1.0 / (1.0 + np.exp(-logit)), np.exp(v), bins
 
     def start(self) -> FloatArray:
@@ -200,7 +201,7 @@ class _Search:
                     np.full(self.n_groups, np.log(c / spread)),
                     np.zeros(self.n_groups),
                     np.full(n_widths, -np.log(alpha * n_widths)),
-                    np.zeros(self.group.size * settings.COLUMN_BINS),
+                    np.zeros(self.group.size * self.n_bins),
                 ]
             )
             for c in settings.COLUMN_START_LIFETIMES
@@ -217,7 +218,7 @@ class _Search:
         other.
         """
         mean, square, last, steps = np.zeros_like(theta), np.zeros_like(theta), [theta], self.steps
-        kinds = np.split(np.arange(theta.size), self.kinds)
+        kinds = [slice(a, b) for a, b in pairwise([0, *self.kinds.tolist(), theta.size])]
         for step, (fitted, out) in zip(range(steps), self.draws(), strict=False):
             _, gradient = self.slope(theta, fitted, out)
             mean = 0.9 * mean + 0.1 * gradient
@@ -274,7 +275,7 @@ class _Search:
         s, s_out = self.s[fitted], self.s[out][:, None]
         A[:] = K
         A.flat[:: fitted.size + 1] += (1.0 / s).astype(np.float32)
-        centre = np.average(self.Y[fitted], axis=0, weights=s)
+        centre = s @ self.Y[fitted] / s.sum()
         factor, failed = lapack.spotrf(A.T, lower=1, clean=0, overwrite_a=1)
         solve = lapack.spotrs
         if failed:  # little noise beside a large kernel

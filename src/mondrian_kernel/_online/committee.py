@@ -161,10 +161,9 @@ class Committee:
         return batch
 
     def grow(self, n_cells: Counts) -> None:
-        """Make room for so many cells, half as much again as there was at least."""
-        needed, room = self.size_for(n_cells), np.diff(self.begin)
-        room = np.where(needed > room, np.maximum(needed, room + room // 2), room)
-        begin, table = self._laid_out(np.arange(len(self.state)), room)
+        """Make room for so many cells and half as many more, for all learners at once."""
+        needed = self.size_for(n_cells)
+        begin, table = self._laid_out(np.arange(len(self.state)), needed + needed // 2)
         self._arrays = self._batch = None  # first, as they hold the old table
         self.begin, self.table = begin, table
 

@@ -32,11 +32,10 @@ class ScaledStream:
     on rows of a batch before any of it was learnt.
 
     Widths change every 1024 rows, at the end of a batch, by the errors of their learners. When the
-    narrowest one is the best, a narrower one is added: the trees get twice their lifetime
-    (:meth:`OnlineTrees.deeper`), the new learners start as copies of the last ones, and the widest
-    of six widths is dropped. No width is added once there are ``max_cells`` cells. When the best
-    width is three or more below the narrowest, the narrowest one is dropped
-    (:meth:`OnlineTrees.shallower`): its many cells take time and memory and are of no use.
+    narrowest one is the best, and its cells have 16 rows on average, a narrower one is added: the
+    trees get twice their lifetime (:meth:`OnlineTrees.deeper`), the new learners start as copies of
+    the last ones, and the widest of six widths is dropped. No width is added once there are
+    ``max_cells`` cells.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class ScaledStream:
     scale, relevance : ndarrays of shape (D,)
         What the columns are divided by, and how much each counts.
     changes_widths : bool
-        Whether widths are added and dropped.
+        Whether narrower widths are added.
     recent : ndarray of shape (2048, K) or (2048, 0)
         With the squared loss, errors of rows before their batch was learnt, in units of their
         expected size. Row i is at place i modulo 2048. The last 1024 are used; the others are there
@@ -163,7 +162,7 @@ class ScaledStream:
                 online.keep_rows(X / self.scale)
             window = settings.STREAM_WINDOW
             if self.changes_widths and self.n_rows // window > n_before // window:
-                self._change_widths(max_cells)
+                self._add_width(max_cells)
         except BaseException:
             self.rollback(n_before)
             raise
@@ -191,18 +190,15 @@ class ScaledStream:
             begin = end
         self._before = None
 
-    def _change_widths(self, max_cells: int | None) -> None:
-        """Add a narrower width if the narrowest is best; drop the narrowest if it is useless."""
-        top, best, online = self.learners.n_rungs - 1, self.best, self.online
-        full = max_cells is not None and online.n_cells[top] >= max_cells
-        rungs = np.arange(top + 1)
-        if best == top and not full:
-            self.online = online.deeper(2.0 * online.lifetime, settings.MAX_RUNGS)
-            rungs = np.append(rungs, top)[-settings.MAX_RUNGS :]
-        elif best < top - settings.RUNGS_ABOVE:
-            self.online, rungs = online.shallower(), rungs[:-1]
-        else:
+    def _add_width(self, max_cells: int | None) -> None:
+        """Add a narrower width if the narrowest one is best and its cells have enough rows."""
+        top, online = self.learners.n_rungs - 1, self.online
+        n_cells = online.n_cells[top]
+        few = n_cells * settings.CELL_ROWS <= self.n_rows * online.table.root.size
+        if self.best < top or not few or (max_cells is not None and n_cells >= max_cells):
             return
+        self.online = online.deeper(2.0 * online.lifetime, settings.MAX_RUNGS)
+        rungs = np.append(np.arange(top + 1), top)[-settings.MAX_RUNGS :]
         self.learners = self.learners.at_rungs(rungs)
         self.sizes = self.sizes and self.sizes.at_rungs(rungs)
 

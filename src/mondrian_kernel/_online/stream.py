@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +50,7 @@ class Stream(ScaledStream):
     its loss.
 
     The weights of the cells depend on the rows and their order. They do not depend on how the rows
-    are split into batches as long as no width is added or dropped. How the learners predict
+    are split into batches as long as no width is added. How the learners predict
     together does: it is learnt from predictions as they are made, a batch at a time.
 
     Build it with :meth:`begin` or :meth:`after`.
@@ -83,15 +81,8 @@ class Stream(ScaledStream):
 
     _state = (
         *ScaledStream._state,
-        "kept",
-        "start",
-        "n_start",
-        "scale_rule",
-        "learns_relevance",
-        "check_at",
-        "trial_at",
-        "lowest",
-        "risen_at",
+        *("kept", "start", "n_start", "scale_rule", "learns_relevance"),
+        *("check_at", "trial_at", "lowest", "risen_at"),
     )
     kept: Rows | None = None
     start: Committee | None = None
@@ -308,16 +299,10 @@ class Stream(ScaledStream):
     def _is_settled(self) -> bool:
         return self.kept is None or self._n_unequal >= self._n_first
 
-    @cached_property
-    def _builds(self) -> list[int]:
-        """Numbers of kept rows that scale, widths and relevance are computed from, and 0."""
-        powers = range((settings.WARM_UP.bit_length() + 1) // 2)
-        relevance = settings.RELEVANCE_ROWS if self.learns_relevance else ()
-        return sorted({0, *(4**k for k in powers), *relevance})
-
     def _build_at(self, n_rows: int) -> int:
         """Return how many of the kept rows scale, widths and relevance are computed from."""
-        return self._builds[bisect_right(self._builds, n_rows) - 1]
+        relevance: tuple[int, ...] = settings.RELEVANCE_ROWS if self.learns_relevance else ()
+        return max([last_build(n_rows), *(n for n in relevance if n <= n_rows)])
 
     def _keeps_its_scale(self, X: FloatArray) -> bool:
         """Whether the rows can be learnt on the present scale and at the present widths."""

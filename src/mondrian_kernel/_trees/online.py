@@ -292,31 +292,6 @@ class OnlineTrees:
         )
         return OnlineTrees(table, lifetime, np.append(self.rungs, lifetime)[-last:], self.seed)
 
-    def shallower(self) -> OnlineTrees:
-        """Return the trees stopped at the rung below their lifetime, which is then the last.
-
-        Cuts after that rung are taken back: these are trees that were never run any further.
-        Cells keep their numbers, nodes do not. No memory is shared.
-        """
-        trees, column, lifetime = self.freeze(), self.column[:-1], float(self.rungs[-2])
-        is_top = trees.top_nodes(column[-1])
-        kept = np.flatnonzero((column[-1] < 0) | is_top)
-        is_leaf = is_top[kept]
-        number = np.full(trees.time.size + 1, -1, np.int32)  # of the kept nodes; -1 stays -1
-        number[kept] = np.arange(kept.size)
-        kept_nodes = (array[kept] for array in trees.nodes[1:])
-        nodes = NodeTable._make([number[trees.root], *kept_nodes])
-        stop = np.minimum(self.stop[kept], lifetime)
-        stop[is_leaf & (nodes.left >= 0)] = lifetime
-        nodes.left[is_leaf] = nodes.right[is_leaf] = nodes.dim[is_leaf] = -1
-        nodes.loc[is_leaf] = nodes.time[is_leaf] = np.inf
-        nodes = nodes._replace(
-            parent=number[nodes.parent], left=number[nodes.left], right=number[nodes.right]
-        )
-        column = np.ascontiguousarray(column[:, kept])
-        frozen = Trees(lifetime, *nodes)
-        return OnlineTrees.from_trees(frozen, self.seed, self.rungs[:-1], column, stop)
-
     def widened(self, n_more: int) -> OnlineTrees:
         """Return the trees with further columns, in which all rows so far are 0.
 

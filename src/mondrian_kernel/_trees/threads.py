@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._typing import FloatArray
@@ -93,6 +93,12 @@ def _enter() -> None:
     _here.in_pool = True
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the libraries that are loaded; to find them takes 2 ms."""
+    return ThreadpoolController()
+
+
 def few_blas_threads(
     fit: Callable[Concatenate[FloatArray, P], T],
 ) -> Callable[Concatenate[FloatArray, P], T]:
@@ -104,7 +110,7 @@ def few_blas_threads(
     @wraps(fit)
     def limited(rows: FloatArray, /, *args: P.args, **options: P.kwargs) -> T:
         n_threads = 1 if rows.shape[0] <= settings.ONE_THREAD_ROWS else None
-        with threadpool_limits(n_threads, user_api="blas"):
+        with _libraries().limit(limits=n_threads, user_api="blas"):
             return fit(rows, *args, **options)
 
     return limited
