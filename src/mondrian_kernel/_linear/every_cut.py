@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.operator import CellOperator, gather_cells, scatter_cells
-from mondrian_kernel._trees.levels import cell_features
+from mondrian_kernel._trees.levels import cell_features, sparse_rows
 from mondrian_kernel._trees.trees import CutSequence, Fading
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -105,6 +105,8 @@ class EveryCut:
             new = CellOperator(cells, m + self.splits.size, centre=False)
             self._new = new, held_out[1], fading
             self.held_out_error[0] = np.mean((held_out[1] - mean) ** 2)
+        # Rows that cells share now, and after the next block; of primal blocks.
+        self._gram = self._next_gram = np.full((m, m), float(n))
         self.solver: list[str] = []
         self.n_repeats, self.max_drift = 0, 0.0
 
@@ -189,6 +191,7 @@ class EveryCut:
         self.log_det[at] = self.log_det[self.done] + np.cumsum(steps)
         self.max_drift = max(self.max_drift, drift)
         self.coef, self.residual, self.slack, self.done = coef, residual, slack, self.done + k
+        self._gram = self._next_gram
         self.solver.append("primal" if self._primal else "dual")
         return True
 
@@ -205,17 +208,33 @@ class EveryCut:
         self._E = sparse.csr_array((first <= place) & (place < last), dtype=float)
         self._primal = size <= self.y.size
         if self._primal:
-            Phi = cell_features(self._then[self.cells], None, size + k)
-            fine, up = (Phi.T @ Phi).toarray(), self._now[size : size + k]
-            fine_E = np.ascontiguousarray((self._E.T @ fine).T)
+            up = self._now[size : size + k]
+            fine = self._split_gram(up)
+            fine_E = np.ascontiguousarray((self._E.T @ fine).T) / self.m
             self._FF, self._PhiF = self._E.T @ fine_E, _joined(fine_E, up)
-            A = _joined(_joined(fine, up).T, up)
+            A, self._next_gram = self._gram / self.m, fine
         else:
             at = self.sequence.place[self.cells[:, np.repeat(self.sequence.tree[cuts], 2)]]
             self._F = np.where((first <= at) & (at < last), self.m**-0.5, 0.0)
             A = CellOperator(self._now[self.cells], size, centre=False).kernel_matrix()
         A.flat[:: A.shape[0] + 1] += self.alpha
         self._L = lower_factor(A.T, self.alpha)
+
+    def _split_gram(self, up: IntArray) -> FloatArray:
+        """Numbers of rows that cells share after the cuts, which part new cells off those ``up``.
+
+        Only rows of new cells are counted: they are the smaller part. The others follow.
+        """
+        cells, n_old = self._then[self.cells], self._gram.shape[0]
+        n_cells = n_old + up.size
+        Phi = sparse_rows(cells, np.ones(cells.shape), n_cells)
+        new = sparse_rows(cells, (cells >= n_old).astype(float), n_cells)
+        shared = (Phi.T @ new)[:, n_old:].toarray()
+        fine = np.block([[self._gram, shared[:n_old]], [shared.T]])
+        for j, (cell, before) in enumerate(zip(up.tolist(), _joined(shared, up).T, strict=True)):
+            fine[cell, :n_old] -= before
+            fine[:n_old, cell] -= shared[:n_old, j]
+        return fine
 
     def _refresh(self) -> float:
         """Take weights, residuals and log-determinant from the factor; return their drift.
