@@ -226,10 +226,8 @@ class EveryCut:
         Only rows of new cells are counted: they are the smaller part. The others follow.
         """
         cells, n_old = self._then[self.cells], self._gram.shape[0]
-        n_cells = n_old + up.size
-        Phi = sparse_rows(cells, np.ones(cells.shape), n_cells)
-        new = sparse_rows(cells, (cells >= n_old).astype(float), n_cells)
-        shared = (Phi.T @ new)[:, n_old:].toarray()
+        Phi = sparse_rows(cells, np.ones(cells.shape), n_old + up.size)
+        shared = (Phi.T @ Phi[:, n_old:]).toarray()
         fine = np.block([[self._gram, shared[:n_old]], [shared.T]])
         for j, (cell, before) in enumerate(zip(up.tolist(), _joined(shared, up).T, strict=True)):
             fine[cell, :n_old] -= before
