@@ -102,6 +102,9 @@ class Runs:
         """
         from mondrian_kernel._kernels.joint import gram
 
+        # Some columns of each level go through together.
+        same = same * np.uint8(sum(1 << n_levels * j for j in range(LANES // n_levels)))
+
         def product(panel: FloatArray) -> FloatArray:
             return self._added(
                 lambda a, b, sums, T, part: gram(self.table, a, b, same, panel, sums, T, part),
@@ -140,16 +143,14 @@ class Runs:
 def _by_eight(
     product: Callable[[FloatArray], FloatArray], V: FloatArray, n_rows: int, n_levels: int = 1
 ) -> FloatArray:
-    """Return a product (n_rows, k) with V, of eight columns at a time or of one of each level."""
-    k, out = V.shape[1], np.empty((n_rows, V.shape[1]))
-    each = k // n_levels
-    panels = [slice(begin, begin + LANES) for begin in range(0, k, LANES)]
-    if n_levels > 1:
-        panels = [slice(begin, None, each) for begin in range(each)]
-    for some in panels:
-        width, panel = out[:1, some].size, rows_of_eight(V.shape[0])
-        panel[:, :width], panel[:, width:] = V[:, some], 0.0
-        out[:, some] = product(panel)[:, :width]
+    """Return a product (n_rows, k) with V, of up to eight columns at a time, as many a level."""
+    out = np.empty((n_rows, V.shape[1]))
+    columns = np.arange(V.shape[1]).reshape(n_levels, -1).T.ravel()
+    step = LANES // n_levels * n_levels
+    for begin in range(0, columns.size, step):
+        some, panel = columns[begin : begin + step], rows_of_eight(V.shape[0])
+        panel[:, : some.size], panel[:, some.size :] = V[:, some], 0.0
+        out[:, some] = product(panel)[:, : some.size]
     return out
 
 
