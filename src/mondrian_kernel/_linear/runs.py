@@ -144,14 +144,15 @@ def _by_eight(
     product: Callable[[FloatArray], FloatArray], V: FloatArray, n_rows: int, n_levels: int = 1
 ) -> FloatArray:
     """Return a product (n_rows, k) with V, of up to eight columns at a time, as many a level."""
-    out = np.empty((n_rows, V.shape[1]))
-    columns = np.arange(V.shape[1]).reshape(n_levels, -1).T.ravel()
-    step = LANES // n_levels * n_levels
-    for begin in range(0, columns.size, step):
-        some, panel = columns[begin : begin + step], rows_of_eight(V.shape[0])
-        panel[:, : some.size], panel[:, some.size :] = V[:, some], 0.0
-        out[:, some] = product(panel)[:, : some.size]
-    return out
+    k, step = V.shape[1] // n_levels, LANES // n_levels
+    out = np.empty((n_rows, n_levels, k)).transpose(0, 2, 1)
+    V = V.reshape(V.shape[0], n_levels, k).transpose(0, 2, 1)
+    for begin in range(0, k, step):
+        part, panel = V[:, begin : begin + step], rows_of_eight(V.shape[0])
+        width = part.shape[1] * n_levels
+        panel[:, :width], panel[:, width:] = part.reshape(-1, width), 0.0
+        out[:, begin : begin + step] = product(panel)[:, :width].reshape(-1, *part.shape[1:])
+    return out.transpose(0, 2, 1).reshape(n_rows, n_levels * k)
 
 
 def rows_of_eight(n: int) -> FloatArray:
