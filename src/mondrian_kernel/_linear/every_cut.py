@@ -211,11 +211,12 @@ class EveryCut:
         self._primal = size <= self.y.size
         if self._primal:
             up = self._now[size : size + k]
-            fine = self._split_gram(up)
-            fine_E = np.ascontiguousarray((self._E.T @ fine).T) / self.m
+            self._next_gram = self._split_gram(up)
+            fine_E = np.ascontiguousarray((self._E.T @ self._next_gram).T) / self.m
             self._FF, self._PhiF = self._E.T @ fine_E, _joined(fine_E, up)
-            A, self._next_gram = self._gram / self.m, fine
+            A = self._gram / self.m
         else:
+            self._gram = self._next_gram = np.empty((0, 0))
             at = self.sequence.place[self.cells[:, np.repeat(self.sequence.tree[cuts], 2)]]
             self._F = np.where((first <= at) & (at < last), self.m**-0.5, 0.0)
             A = CellOperator(self._cells_now, size, centre=False).kernel_matrix()
@@ -223,10 +224,7 @@ class EveryCut:
         self._L = lower_factor(A.T, self.alpha)
 
     def _split_gram(self, up: IntArray) -> FloatArray:
-        """Numbers of rows that cells share after the cuts, which part new cells off those ``up``.
-
-        Only rows of new cells are counted: they are the smaller part. The others follow.
-        """
+        """Rows that cells share after the cuts, by counting those of the new cells, of ``up``."""
         cells, n_old = self._cells_then, self._gram.shape[0]
         Phi = sparse_rows(cells, np.ones(cells.shape), n_old + up.size)
         shared = (Phi.T @ Phi[:, n_old:]).toarray()
