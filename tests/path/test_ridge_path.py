@@ -14,7 +14,7 @@ from mondrian_kernel import LifetimePath, MondrianFeatures, every_cut_path, life
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._path import driver
 from mondrian_kernel._path import ridge_path as module
-from mondrian_kernel._settings import PATH_PATIENCE
+from mondrian_kernel._settings import CLEARLY_WORSE, PATH_PATIENCE
 
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(80, 2))
@@ -86,8 +86,16 @@ class TestPlan:
         fully_grown = MondrianFeatures(np.inf, 20, random_state=0).fit(X).n_cells_
         assert path.n_cells[-1] < fully_grown
 
+    @pytest.mark.parametrize("n_lifetimes", [15, 20, 40])
+    def test_growing_stops_within_a_fifth_of_the_lifetimes(self, n_lifetimes):
+        path = make_path(max_lifetime=None, n_lifetimes=n_lifetimes)
+        best = path.score.min(axis=1)
+        patience = best.argmin() + PATH_PATIENCE
+        first = np.flatnonzero(best[patience:] > (1 + CLEARLY_WORSE) * best.min())[0] + patience
+        assert best.size - 1 - first < n_lifetimes / 5
+
     def test_growing_trees_are_the_trees_grown_at_once(self):
-        growing = make_path(max_lifetime=None)
+        growing = make_path(max_lifetime=None, n_lifetimes=40)  # eight at once, as those given
         given = make_path(lifetimes=growing.lifetimes)
         assert_same(growing, given)
 

@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._linear.cholesky import evidences, lower_factor
 from mondrian_kernel._linear.operator import CellOperator, gather_cells, scatter_cells
-from mondrian_kernel._trees.levels import cell_features
+from mondrian_kernel._trees.levels import cell_features, sparse_rows
 from mondrian_kernel._trees.trees import CutSequence, Fading
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -82,7 +82,8 @@ class EveryCut:
         *,
         tolerance: float = 1e-8,
     ) -> None:
-        self.sequence, self.cells, self.splits = sequence, sequence.cells, sequence.splits
+        self.sequence, self.splits = sequence, sequence.splits
+        self.cells = np.ascontiguousarray(sequence.cells)
         n, m = self.cells.shape
         self.n_rows, self.total_weight, self.centre = n, float(n), False
         self.y, self.alpha, self.tolerance, self.m, self.done = y, alpha, tolerance, m, 0
@@ -105,6 +106,8 @@ class EveryCut:
             new = CellOperator(cells, m + self.splits.size, centre=False)
             self._new = new, held_out[1], fading
             self.held_out_error[0] = np.mean((held_out[1] - mean) ** 2)
+        # Rows that cells share now, and after the next block; of primal blocks.
+        self._gram = self._next_gram = np.full((m, m), float(n))
         self.solver: list[str] = []
         self.n_repeats, self.max_drift = 0, 0.0
 
@@ -179,7 +182,7 @@ class EveryCut:
         residual, slack = self.residual.copy(), self.slack.copy()
         sums, held_out = self._sweep(low_rank, residual, slack)
         coef: FloatArray = low_rank.coef + low_rank.Y @ low_rank.step
-        drift = self._drift(coef, residual, self._then)
+        drift = self._drift(coef, residual, self._cells_then)
         if not drift <= allowed and k > 1:
             return False
         n, at = self.y.size, slice(self.done + 1, self.done + k + 1)
@@ -189,6 +192,7 @@ class EveryCut:
         self.log_det[at] = self.log_det[self.done] + np.cumsum(steps)
         self.max_drift = max(self.max_drift, drift)
         self.coef, self.residual, self.slack, self.done = coef, residual, slack, self.done + k
+        self._gram = self._next_gram
         self.solver.append("primal" if self._primal else "dual")
         return True
 
@@ -199,37 +203,50 @@ class EveryCut:
         F follow from Φ'ᵀΦ'.
         """
         self._now, self._then = self._stage(self.done), self._stage(self.done + k)
+        self._cells_now, self._cells_then = self._now[self.cells], self._then[self.cells]
         size, cuts = self.m + self.done, slice(self.done, self.done + k)
         place = self.sequence.place[: size + k, None]
         first, last = self.sequence.first[cuts].ravel(), self.sequence.last[cuts].ravel()
         self._E = sparse.csr_array((first <= place) & (place < last), dtype=float)
         self._primal = size <= self.y.size
         if self._primal:
-            Phi = cell_features(self._then[self.cells], None, size + k)
-            fine, up = (Phi.T @ Phi).toarray(), self._now[size : size + k]
-            fine_E = np.ascontiguousarray((self._E.T @ fine).T)
+            up = self._now[size : size + k]
+            self._next_gram = self._split_gram(up)
+            fine_E = np.ascontiguousarray((self._E.T @ self._next_gram).T) / self.m
             self._FF, self._PhiF = self._E.T @ fine_E, _joined(fine_E, up)
-            A = _joined(_joined(fine, up).T, up)
+            A = self._gram / self.m
         else:
+            self._gram = self._next_gram = np.empty((0, 0))
             at = self.sequence.place[self.cells[:, np.repeat(self.sequence.tree[cuts], 2)]]
             self._F = np.where((first <= at) & (at < last), self.m**-0.5, 0.0)
-            A = CellOperator(self._now[self.cells], size, centre=False).kernel_matrix()
+            A = CellOperator(self._cells_now, size, centre=False).kernel_matrix()
         A.flat[:: A.shape[0] + 1] += self.alpha
         self._L = lower_factor(A.T, self.alpha)
+
+    def _split_gram(self, up: IntArray) -> FloatArray:
+        """Rows that cells share after the cuts, by counting those of the new cells, of ``up``."""
+        cells, n_old = self._cells_then, self._gram.shape[0]
+        Phi = sparse_rows(cells, np.ones(cells.shape), n_old + up.size)
+        shared = (Phi.T @ Phi[:, n_old:]).toarray()
+        fine = np.block([[self._gram, shared[:n_old]], [shared.T]])
+        for j, (cell, before) in enumerate(zip(up.tolist(), _joined(shared, up).T, strict=True)):
+            fine[cell, :n_old] -= before
+            fine[:n_old, cell] -= shared[:n_old, j]
+        return fine
 
     def _refresh(self) -> float:
         """Take weights, residuals and log-determinant from the factor; return their drift.
 
         Leverages are checked too.
         """
-        n, size, cells = self.y.size, self._L.shape[0], self._now[self.cells]
+        n, size, cells = self.y.size, self._L.shape[0], self._cells_now
         rest = (n - size) * np.log(self.alpha)
         self.log_det[self.done] = 2.0 * np.log(self._L.diagonal()).sum() + rest
         if self._primal:
             self.coef = cho_solve(
                 (self._L, True), scatter_cells(cells, self.y[:, None], size)[:, 0]
             )
-            residual = self._residual(self.coef, self._now)
+            residual = self._residual(self.coef, cells)
         else:
             dual = cho_solve((self._L, True), self.y)
             self.coef = scatter_cells(cells, dual[:, None], self.m + self.done)[:, 0]
@@ -243,12 +260,12 @@ class EveryCut:
             for begin in range(0, n, 512):
                 self.slack[begin : begin + 512] = self._slack(slice(begin, begin + 512))
         self.max_drift = max(self.max_drift, float(jump), drift)
-        return self._drift(self.coef, residual, self._now)
+        return self._drift(self.coef, residual, cells)
 
     def _slack(self, rows: slice) -> FloatArray:
         """Leverages of some rows, taken from 1: 1 - h = α G_ii."""
         if self._primal:
-            V = cell_features(self._now[self.cells[rows]], None, self._L.shape[0]).toarray().T
+            V = cell_features(self._cells_now[rows], None, self._L.shape[0]).toarray().T
         else:
             V = np.eye(self.y.size)[:, rows]
         Z = solve_triangular(self._L, V, lower=True, check_finite=False)
@@ -279,13 +296,13 @@ class EveryCut:
             H = (self._FF - self._PhiF.T @ U) / self.alpha
         else:
             X = cho_solve((self._L, True), self._F, check_finite=False)
-            U, H = scatter_cells(self._now[self.cells], X, n_now), self._F.T @ X
+            U, H = scatter_cells(self._cells_now, X, n_now), self._F.T @ X
         i = np.arange(0, H.shape[0], 2)
         H[i, i] -= 2.0
         H[i, i + 1] -= 1.0
         H[i + 1, i] -= 1.0
         d = _ldl(H)
-        sums = scatter_cells(self._then[self.cells], self.residual[:, None], n_cells)
+        sums = scatter_cells(self._cells_then, self.residual[:, None], n_cells)
         solve = partial(solve_triangular, H, trans=1, unit_diagonal=True, check_finite=False)
         beta = solve(E.T @ sums[:, 0]) / self.alpha
         if not self._primal:
@@ -332,22 +349,22 @@ class EveryCut:
                 held_out[at] = np.mean((P - y_new[:, None]) ** 2, axis=0)
         return sums, held_out
 
-    def _residual(self, coef: FloatArray, stage: IntArray) -> FloatArray:
-        residual: FloatArray = self.y - gather_cells(stage[self.cells], coef[:, None])[:, 0]
+    def _residual(self, coef: FloatArray, cells: IntArray) -> FloatArray:
+        residual: FloatArray = self.y - gather_cells(cells, coef[:, None])[:, 0]
         return residual
 
-    def _drift(self, coef: FloatArray, residual: FloatArray, stage: IntArray) -> float:
+    def _drift(self, coef: FloatArray, residual: FloatArray, cells: IntArray) -> float:
         """Bound on the error of ``residual`` relative to y: the better of two.
 
         Weights with gradient g = Φᵀr - αw are off by A⁻¹g, and ‖ΦA⁻¹g‖ <= ‖g‖ / (2√α). Residuals r
         miss (ΦΦᵀ + αI) r = αy by αρ, hence are off by αGρ, and ‖αGρ‖ <= ‖ρ‖.
         """
-        true, cells = self._residual(coef, stage), stage[self.cells]
+        true = self._residual(coef, cells)
         sums = scatter_cells(cells, np.stack([true, residual], axis=1), coef.size)
         gradient = sums[:, 0] - self.alpha * coef
         by_weights = np.linalg.norm(gradient) / (2.0 * self.alpha**0.5)
         by_weights += np.linalg.norm(residual - true)
-        by_rows = np.linalg.norm(self._residual(sums[:, 1] / self.alpha, stage) - residual)
+        by_rows = np.linalg.norm(self._residual(sums[:, 1] / self.alpha, cells) - residual)
         return float(min(by_weights, by_rows) / (np.linalg.norm(self.y) or 1.0))
 
 

@@ -100,6 +100,9 @@ class Runs:
         """
         from mondrian_kernel._kernels.joint import gram
 
+        # Some columns of each level go through together.
+        same = same * np.uint8(sum(1 << n_levels * j for j in range(LANES // n_levels)))
+
         def product(panel: FloatArray) -> FloatArray:
             return self._added(
                 lambda a, b, sums, T, part: gram(self.table, a, b, same, panel, sums, T, part),
@@ -155,17 +158,16 @@ def add_in_shares(
 def _by_eight(
     product: Callable[[FloatArray], FloatArray], V: FloatArray, n_rows: int, n_levels: int = 1
 ) -> FloatArray:
-    """Return a product (n_rows, k) with V, of eight columns at a time or of one of each level."""
-    k, out = V.shape[1], np.empty((n_rows, V.shape[1]))
-    each = k // n_levels
-    panels = [slice(begin, begin + LANES) for begin in range(0, k, LANES)]
-    if n_levels > 1:
-        panels = [slice(begin, None, each) for begin in range(each)]
-    for some in panels:
-        width, panel = out[:1, some].size, rows_of_eight(V.shape[0])
-        panel[:, :width], panel[:, width:] = V[:, some], 0.0
-        out[:, some] = product(panel)[:, :width]
-    return out
+    """Return a product (n_rows, k) with V, of up to eight columns at a time, as many a level."""
+    k, step = V.shape[1] // n_levels, LANES // n_levels
+    out = np.empty((n_rows, n_levels, k)).transpose(0, 2, 1)
+    V = V.reshape(V.shape[0], n_levels, k).transpose(0, 2, 1)
+    for begin in range(0, k, step):
+        part, panel = V[:, begin : begin + step], rows_of_eight(V.shape[0])
+        width = part.shape[1] * n_levels
+        panel[:, :width], panel[:, width:] = part.reshape(-1, width), 0.0
+        out[:, begin : begin + step] = product(panel)[:, :width].reshape(-1, *part.shape[1:])
+    return out.transpose(0, 2, 1).reshape(n_rows, n_levels * k)
 
 
 def rows_of_eight(n: int) -> FloatArray:

@@ -245,12 +245,13 @@ def trees_of(
     return Grown(features, rows), features.n_cells_, end
 
 
-def in_groups(n: int) -> list[slice]:
-    """Split so many lifetimes into groups of eight, which cost as much as one.
+def in_groups(n: int, least: int = 1) -> list[slice]:
+    """Split so many lifetimes into groups of at most eight, which cost as much as one.
 
-    If one group has fewer it is the first, whose cells are the fewest.
+    There are ``least`` groups or more. If one is smaller it is the first, of the fewest cells.
     """
-    edges = [0, *range(n % settings.PATH_GROUP or settings.PATH_GROUP, n + 1, settings.PATH_GROUP)]
+    size = max(1, min(settings.PATH_GROUP, n // least))
+    edges = [0, *range(n % size or size, n + 1, size)]
     return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
@@ -281,7 +282,7 @@ def growing(growth: Growth, n_lifetimes: int, max_cells: int) -> Iterator[FloatA
     """
     seen = 0.0
     targets = cell_targets(growth.n_trees, max_cells, n_lifetimes)
-    for part in in_groups(len(targets)):
+    for part in in_groups(len(targets), settings.GROWING_GROUPS):
         group = targets[part]
         growth.advance_within(np.inf, group[-1])
         times = growth.cut_times
