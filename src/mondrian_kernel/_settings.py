@@ -557,16 +557,14 @@ SLAB_NUMBERS = 2**22  # numbers made of the rows of a block at once, 16 MB or 32
 BLOCK_COPIES = 4  # a block as it was read, as a frame, as an array, and scaled
 CODE_BYTES = 60_000_000  # compiled code when it first runs on a worker
 
-# Growth in rounds. Rows that are sorted into nodes together should stay in the cache: in slabs of
-# 10 000 rows of 10 columns the kernels take 1.1 to 1.6 times as long as growth in one place, with
-# 100 000 rows at once 1.5 to 2.7 times. Dask's own work comes on top.
-ROUND_NUMBERS = 2**17  # numbers of a slab of rows, 1 MB
+# Growth in rounds. Rows of a slab, which 16 bits number. Each slab has a table of the open nodes.
+# Slabs of 8192 rows take 0.8 (140 cells a tree) to 1.4 times as long (19 000 cells).
+ROUND_ROWS = 2**16
 # Trees that grow at once, at least; else rows go down all trees in every round. CPU seconds over
 # growth in one place (10⁶ rows, 10 columns in 8 blocks, 24 trees of 113 cells): all trees at once
 # 0.9 to 1.4 in threads and 1.9 to 2.7 on two workers, 8 at once 1.4 and 4.9, down all trees 2.6 to
 # 3.2 and 4.6.
 ROUND_TREES_LEAST = 8
-ROUND_ROWS_LEAST = 8192  # rows of a slab at least, since each has a table of the open nodes
 ROUND_STEP = 1.5  # expected cuts per cell in a step with a bound on cells: a step costs rounds
 
 # Linear models.

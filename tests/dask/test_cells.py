@@ -12,7 +12,6 @@ from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns
 from mondrian_kernel._model.fitted import FittedModel
 from mondrian_kernel.dask import cells as cells_module
-from mondrian_kernel.dask import cluster
 from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cells import CellBlocks
 from mondrian_kernel.dask.regressor import Centred
@@ -87,7 +86,7 @@ def test_memory_does_not_grow_with_rows_times_trees(monkeypatch):
 
 @pytest.mark.parametrize(("free", "kept"), [(2 * 2000 * 20, True), (2 * 2000 * 20 - 1, False)])
 def test_cells_are_kept_where_there_is_room(free, kept, monkeypatch):
-    monkeypatch.setattr(cluster, "free_bytes", lambda: free)
+    monkeypatch.setattr(cells_module, "free_bytes", lambda: free)
     asked = []
     monkeypatch.setattr(cells_module, "_keep", lambda *args: asked.append(1))
     cell_blocks("auto")

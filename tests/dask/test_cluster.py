@@ -17,7 +17,7 @@ from mondrian_kernel.dask import (
     DaskMondrianKernelClassifier,
     DaskMondrianKernelRegressor,
 )
-from mondrian_kernel.dask.cluster import Recipe, free_bytes, parts_of
+from mondrian_kernel.dask.cluster import Recipe, by_worker, compute, free_bytes, parts_of, persist
 
 distributed = pytest.importorskip("distributed")
 
@@ -85,7 +85,7 @@ def test_same_classes_from_processes(client):
 )
 def test_a_killed_worker_changes_nothing(client, solver, way, kill_at, monkeypatch):
     """A worker is killed in the middle, with its share of all that is kept on workers."""
-    from mondrian_kernel.dask import blocks, cluster, growth, shares
+    from mondrian_kernel.dask import blocks, cluster, shares
 
     monkeypatch.setattr(shares, "fits_worker", lambda n_bytes: way == "shares")
     model = DaskMondrianKernelRegressor(0.3, 5.0, 10, solver=solver, random_state=0)
@@ -102,7 +102,7 @@ def test_a_killed_worker_changes_nothing(client, solver, way, kill_at, monkeypat
             victims.append(address)
         return compute(parts)
 
-    for module in (blocks, cluster, growth, shares):
+    for module in (blocks, cluster, shares):
         monkeypatch.setattr(module, "compute", compute_and_kill)
     assert_array_equal(model.fit(X, y).cell_weights_, expected)
     assert len(victims) == 1
@@ -162,3 +162,18 @@ def test_joblib_sends_fits_to_the_cluster(client):
         assert_allclose(found, expected, rtol=1e-9)  # workers have other threads for sums
         trees = MondrianFeatures(0.7, 10, random_state=0, n_jobs=-1).fit(ROWS).trees_
     assert_array_equal(trees.loc, MondrianFeatures(0.7, 10, random_state=0).fit(ROWS).trees_.loc)
+
+
+def test_what_a_worker_keeps_is_joined_there(client):
+    """The parts of a worker stand together, each part once; without a cluster, all of them."""
+    parts = persist([dask.delayed(np.zeros, pure=False)(k) for k in range(1, 9)])
+    groups = by_worker(parts)
+    held = client.who_has()
+    found = [[distributed.futures_of(part)[0].key for part in group] for group in groups]
+    homes = [{held[key] for key in group} for group in found]
+    assert all(len(home) == 1 for home in homes)
+    assert len(homes) == len(set.union(*homes))
+    assert sorted(map(len, compute([part for group in groups for part in group]))) == [*range(1, 9)]
+    with dask.config.set(scheduler="sync"):
+        local = persist([dask.delayed(np.zeros)(1)] * 2)
+    assert by_worker(local) == [local]

@@ -96,8 +96,7 @@ def test_same_trees_on_odd_rows(X, way):
 def test_growing_in_steps_changes_nothing(at_once, monkeypatch):
     """However many trees grow at once, or if nothing is remembered, and in slabs of rows."""
     monkeypatch.setattr(settings, "ROUND_TREES_LEAST", 1)
-    monkeypatch.setattr(settings, "ROUND_ROWS_LEAST", 100)
-    monkeypatch.setattr(settings, "ROUND_NUMBERS", 1)
+    monkeypatch.setattr(settings, "ROUND_ROWS", 100)
     steps, once = grown(in_chunks(ROWS, 3), 7, at_once=at_once), Growth(ROWS, 7, SEED)
     for lifetime in 0.1, 0.15, 0.15, 1.0, 0.3:
         steps.advance(lifetime)

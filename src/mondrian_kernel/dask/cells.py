@@ -26,7 +26,7 @@ from mondrian_kernel._trees.levels import Levels
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows
-from mondrian_kernel.dask.cluster import add, delayed_call, is_room_for, persist, send, slabs, total
+from mondrian_kernel.dask.cluster import add, delayed_call, free_bytes, persist, send, slabs, total
 
 Encode = Callable[[NDArray[Any], FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -59,7 +59,8 @@ class CellBlocks:
         self._blocks, self._finder = blocks, send(_Finder(trees.root, steps, column, encode))
         dtype = np.min_scalar_type(int(self.cells_per_tree.max()) - 1)
         if keep == "auto":
-            keep = is_room_for(blocks.n_rows * self.n_trees * dtype.itemsize)
+            # Half of the free memory stays free.
+            keep = 2 * blocks.n_rows * self.n_trees * dtype.itemsize <= free_bytes()
         first = (np.cumsum(self.cells_per_tree) - self.cells_per_tree).astype(np.int32)
         self._kept = persist(self._map(_keep, first, dtype)) if keep else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -215,12 +215,7 @@ def clear_errors() -> Iterator[None]:
 
 
 def total(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Any:
-    """Compute answers and put them together."""
-    return compute([joined(parts, merge)])[0]
-
-
-def joined(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Delayed:
-    """Put answers together two by two, always in the same order, on the workers.
+    """Compute answers and put them together two by two, always in the same order, on the workers.
 
     An answer joins its neighbour as soon as both are there, so that few of them wait in memory.
     """
@@ -228,7 +223,7 @@ def joined(parts: list[Delayed], merge: Callable[[Any, Any], Any]) -> Delayed:
     while len(parts) > 1:
         pairs = [together(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + parts[2 * len(pairs) :]
-    return parts[0]
+    return compute(parts)[0]
 
 
 def delayed_call(
@@ -255,6 +250,24 @@ def persist(parts: list[Delayed]) -> list[Delayed]:
         return list(dask.persist(*parts))
 
 
+def by_worker(kept: list[Delayed]) -> list[list[Delayed]]:
+    """Return what is kept, that of each worker together, when it is there.
+
+    Answers that are joined on a worker first need not travel.
+    """
+    distributed: Any = sys.modules.get("distributed")
+    futures = [f for part in kept for f in distributed.futures_of(part)] if distributed else []
+    if not futures:  # without a cluster
+        return [kept]
+    with clear_errors():
+        distributed.wait(futures)
+        held = futures[0].client.who_has(futures)
+    workers = defaultdict(list)
+    for part, future in zip(kept, futures, strict=True):
+        workers["".join(held[future.key][:1])].append(part)
+    return list(workers.values())
+
+
 def send(message: Any) -> Delayed:
     """Send a message that many passes need to a worker, from which the others fetch it."""
     return persist([dask.delayed(message, traverse=False)])[0]
@@ -273,11 +286,6 @@ def slabs(n_rows: int, n_each: int) -> list[slice]:
 def in_steps(n_rows: int, step: int) -> list[slice]:
     """Split rows into slabs of so many, at least one."""
     return [slice(k, min(k + step, n_rows)) for k in range(0, max(n_rows, 1), step)]
-
-
-def is_room_for(n_bytes: int) -> bool:
-    """Whether so many bytes, spread over the workers, leave half of their free memory free."""
-    return 2 * n_bytes <= free_bytes()
 
 
 def fits_worker(n_bytes: int) -> bool:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import itemgetter
+from functools import reduce
 from typing import Any, NamedTuple
 
+import dask
 import numpy as np
 from numpy.typing import NDArray
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import STEP, Clocks
 from mondrian_kernel._trees.checks import check_ranges
-from mondrian_kernel._trees.growth import Block, Growth
+from mondrian_kernel._trees.growth import Block, Growth, _longer
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows
 from mondrian_kernel.dask.cluster import (
-    compute,
-    delayed_call,
+    by_worker,
     free_bytes,
     in_steps,
-    joined,
     persist,
     send,
+    total,
 )
 
 
@@ -155,13 +155,11 @@ class BlockGrowth(Growth):
             if self._keeps_places:
                 tree = trees.links[node, TREE] - np.int32(first)
                 cuts = Round(number[cut], waiting, tree, dim, loc[cut])
-                kept = self._rows.map(_next_places, cuts, each=kept)
-                joint = joined(delayed_call(kept, itemgetter(1)), merge_bounds)
-                *kept, joint = persist([*kept, joint])
+                kept = persist(self._rows.map(_next_places, cuts, each=kept))
+                near = dask.delayed(_joint_bounds, pure=False)
+                bounds = total([near(*own) for own in by_worker(kept)], merge_bounds)
             else:
-                there = self._rows.map(_bounds_at, self._start(first, children))
-                joint = joined(there, merge_bounds)
-            bounds = compute([joint])[0]
+                bounds = self._rows.total(_bounds_at, merge_bounds, self._start(first, children))
             self._bounds.append(bounds)
             self.n_rounds += 1
             number = np.arange(waiting.size + children.size, dtype=np.int32)
@@ -253,10 +251,14 @@ def _next_places(rows: Rows, before: Start | _Kept, cuts: Round) -> _Kept:
 
     ``before`` is what was returned in the round before, or where growth begins.
     """
-    slabs = [rows.X[s] for s in _slabs(*rows.X.shape)]
+    slabs = [rows.X[s] for s in in_steps(len(rows.X), settings.ROUND_ROWS)]
     bounds = _no_bounds(2 * cuts.cut.size, rows.X.shape[1])
     places = [_places_at(X, before) for X in slabs] if isinstance(before, Start) else before[0]
     return [_advance(X, at, cuts, bounds) for X, at in zip(slabs, places, strict=True)], bounds
+
+
+def _joint_bounds(*kept: _Kept) -> Bounds:
+    return reduce(merge_bounds, (bounds for _, bounds in kept))
 
 
 def _bounds_at(rows: Rows, start: Start) -> Bounds:
@@ -264,7 +266,7 @@ def _bounds_at(rows: Rows, start: Start) -> Bounds:
     from mondrian_kernel._kernels.rounds import bound_ends
 
     bounds = _no_bounds(start.tree.size, rows.X.shape[1])
-    for s in _slabs(*rows.X.shape):
+    for s in in_steps(len(rows.X), settings.ROUND_ROWS):
         for node in _ends(rows.X[s], start):
             bound_ends(rows.X[s], start.number, node, bounds)
     return bounds
@@ -314,17 +316,9 @@ def _appended(table: NDArray[Any], n_used: int, rows: NDArray[Any]) -> NDArray[A
     """Write rows after those of a table that are in use; a table that is too short is doubled."""
     n = n_used + rows.shape[0]
     if n > table.shape[0]:
-        longer = np.empty((2 * n, *table.shape[1:]), table.dtype)
-        longer[:n_used] = table[:n_used]
-        table = longer
+        table = _longer(table[:n_used], 2 * n - n_used)
     table[n_used:n] = rows
     return table
-
-
-def _slabs(n_rows: int, n_columns: int) -> list[slice]:
-    """Split rows of a block into slabs, of which 16 bits number the rows."""
-    size = max(settings.ROUND_ROWS_LEAST, settings.ROUND_NUMBERS // n_columns)
-    return in_steps(n_rows, min(size, 2**16))
 
 
 def _no_bounds(n: int, n_columns: int) -> Bounds:

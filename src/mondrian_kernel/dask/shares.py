@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from operator import attrgetter
 
 import dask
 import numpy as np
@@ -12,8 +13,8 @@ from mondrian_kernel._trees.checks import check_ranges
 from mondrian_kernel._trees.growth import Block, Growth
 from mondrian_kernel._trees.threads import Tell, no_one
 from mondrian_kernel._trees.trees import Trees, join_trees
-from mondrian_kernel._typing import FloatArray, IntArray
-from mondrian_kernel.dask.blocks import Blocks, Rows
+from mondrian_kernel._typing import IntArray
+from mondrian_kernel.dask.blocks import Blocks
 from mondrian_kernel.dask.cluster import compute, delayed_call, fits_worker, n_workers, persist
 from mondrian_kernel.dask.growth import BlockGrowth
 
@@ -48,12 +49,12 @@ class SharedGrowth(Growth):
     def __init__(self, blocks: Blocks, n_trees: int, seed: int) -> None:
         check_ranges(blocks.box)
         self.n_trees, self.lifetime = n_trees, 0.0
-        parts = blocks.without_targets().map(_only_rows)
+        parts = blocks.without_targets().map(attrgetter("X"))
         rows = dask.delayed(np.concatenate, pure=False)(parts)
-        plant = dask.delayed(_plant, pure=False)
+        plant = dask.delayed(Growth, pure=False)
         edges = np.unique(np.linspace(0, n_trees, _n_shares(n_trees) + 1).astype(int)).tolist()
         own = itertools.pairwise(edges)
-        self._shares = persist([plant(rows, seed, first, end) for first, end in own])
+        self._shares = persist([plant(rows, end - first, seed, 1, first) for first, end in own])
         self._blocks = [Block.plant(seed, 0, n_trees, 0, blocks.box.ravel())]
 
     def advance(self, lifetime: float, tell: Tell = no_one) -> None:
@@ -78,14 +79,6 @@ def cells_on_blocks(blocks: Blocks, lifetime: float, seed: int, n_trees: int) ->
     few = start_growth(blocks, n_trees, seed)
     few.advance_within(lifetime, n_trees * blocks.n_rows)
     return few.n_cells
-
-
-def _only_rows(rows: Rows) -> FloatArray:
-    return rows.X
-
-
-def _plant(X: FloatArray, seed: int, first: int, end: int) -> Growth:
-    return Growth(X, end - first, seed, 1, first)
 
 
 def _advance(share: Growth, lifetime: float, keeps_clocks: bool) -> Growth:
