@@ -165,8 +165,8 @@ LATER_FAULTS = {
     ),
     "Dask: every share of the trees has the random numbers of the first": Fault(
         "dask/shares.py",
-        "Growth(X, end - first, seed, 1, first)",
-        "Growth(X, end - first, seed, 1, 0)",
+        "plant(rows, end - first, seed, 1, first)",
+        "plant(rows, end - first, seed, 1, 0)",
         "tests/dask/test_growth.py::test_shares_of_many_workers",
     ),
     "Dask: a round that is not the first of a growth begins at the wrong nodes": Fault(

@@ -143,7 +143,7 @@ def choose_kernel(
         for factor in factors[1:]:
             tried(with_factor(ridge.kernel, factor, some))
     best = min((one for one in found if one.ridge.kernel.is_smooth), key=_error)
-    if rows.shape[1] <= settings.TREND_TURN_COLUMNS:
+    if rows.shape[1] <= settings.TREND_TURN_COLUMNS and (folds.of_row < 0).any():
         base = best.ridge.kernel.factor
         for power in settings.TREND_TURN_POWERS:
             turned = with_factor(best.ridge.kernel, directions(best, rows, base, power), some)
@@ -173,6 +173,8 @@ def choose_kernel(
 
 
 class _Tried(NamedTuple):
+    """The least error of a kernel, the number of its penalty there, and its sums."""
+
     error: float
     penalty: int
     ridge: _Ridge
