@@ -272,6 +272,9 @@ def test_impossible_trends_are_refused(name):
     bad.flat[-1] = np.nan
     with pytest.raises(ValueError, match=name):
         replace(trend, **{name: bad}).check(3, 2)
+    for wrong in (np.ones(()), np.ones(2), np.ones((3, 2)), np.ones((3, 3, 3))):
+        with pytest.raises(ValueError, match="factor"):
+            replace(trend, factor=wrong).check(3, 2)
     for wrong in ({"width": 0.0}, {"linear": -1.0}, {"linear": np.nan}):
         with pytest.raises(ValueError, match=r"width|coef"):
             replace(trend, **wrong).check(3, 2)

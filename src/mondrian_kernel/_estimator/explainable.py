@@ -360,7 +360,8 @@ def model_html(
     }
     if model.trend is not None:
         n = model.trend.landmarks.shape[0]
-        rows["trend"] = f"on {n} landmarks" if n else "linear"
+        turned = ", along learnt directions" if model.trend.factor.ndim == 2 else ""
+        rows["trend"] = f"on {n} landmarks{turned}" if n else "linear"
     if notes is None:
         return page(name, rows, "")
     rows |= {f"{what}, rows held out": f"{value:.4g}" for what, value in notes.measures.items()}

@@ -150,7 +150,7 @@ class Trend:
         check_numbers(
             self,
             ends=(2, n_columns),
-            factor=(n_columns,) * self.factor.ndim,
+            factor=(n_columns,) * min(max(self.factor.ndim, 1), 2),
             landmarks=(m, n_columns),
             coef=(n_coef, n_outputs),
             intercept=one,
