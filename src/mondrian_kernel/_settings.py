@@ -279,8 +279,8 @@ TREND_SCALES = (0.5, 1.0, 2.0)  # factors of the lifetimes of the Laplace kernel
 # Directions of a smooth trend. Powers of the matrix of mean squared slopes, tried one after the
 # other while the squared error falls by a share; the part of equal slopes in that matrix; and most
 # columns, as rows take O(columns²). Errors over those without: kin40k 0.79, kin8nm 0.92, pol 0.94,
-# elevators 0.99, others the same. With any fall instead of the share: satimage 0.97, but letter 1.08 and california
-# 1.01; with many rows a kernel without directions catches up.
+# elevators 0.99, others the same. With any fall instead of the share: satimage 0.97, but letter
+# 1.08 and california 1.01; with many rows a kernel without directions catches up.
 TREND_TURN_POWERS, TREND_TURN_GAIN = (0.5, 1.0), 0.05
 TREND_TURN_PRIOR, TREND_TURN_COLUMNS = 0.05, 64
 # Length of a row in the linear part, root mean square, where it is 1 for the kernel; and share of

@@ -108,52 +108,24 @@ def choose_kernel(
 ) -> tuple[Trend, int]:
     """Return the kernel with the least error, around its landmarks, and its penalty's number.
 
-    Kernels are compared on the first rows in a random ``order``: all at the first of the factors,
-    the best of them at the others, the best smooth one along other directions, and the best of
-    these once more with more landmarks. Laplace kernels are searched downhill from the middle one.
-    The winner is tried with a linear part, which takes no further factors. It gets yet more
-    landmarks if it is smooth and gained from more. Up to 1024 rows, all are landmarks.
+    Kernels are compared on the first rows in a random ``order``. The two best are compared once
+    more with more landmarks, and the winner is tried with a linear part. It gets yet more landmarks
+    if it is smooth and gained from more. Up to 1024 rows, all are landmarks.
     """
     sample = order[: settings.TREND_SAMPLE_ROWS]
     rows, Y, weight = all_rows[sample], Y[sample], weight[sample]
     folds = draw_folds(rows.shape[0], seed).first(settings.TREND_FOLDS)
-    zero, free = np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
-    some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, max(rows.shape[0] // 2, 1))]
-    coef = np.empty((some.shape[0], Y.shape[1]))
+    none, zero, free = np.empty((0, Y.shape[1])), np.zeros(Y.shape[1]), np.full(Y.shape[1], np.inf)
     ends = np.quantile(rows, [settings.TREND_END, 1.0 - settings.TREND_END], axis=0)
     widths = 1.0, metric.lifetimes, metric.shares
-    plain = Trend(ends, factors[0], some, coef, zero, *widths, -free, free)
+    plain = Trend(ends, factors[0], rows, none, zero, *widths, -free, free)
     if folds.n_folds == 0:
         return plain.around(all_rows), 0
-    found: list[_Tried] = []
-
-    def tried(kernel: Trend) -> float:
-        ridge = _Ridge(kernel.around(some), rows, Y, weight, folds)
-        found.append(_Tried(*ridge.lowest(3, 2), ridge))
-        return found[-1].error
-
-    def laplace(c: float) -> Trend:
-        return replace(plain, lifetimes=c * metric.lifetimes)
-
-    for c in settings.TREND_SMOOTH_SCALES:
-        tried(smooth(plain, c, some))
-    error = cache(lambda k: tried(laplace(settings.TREND_SCALES[k])))
-    downhill(error, 1, len(settings.TREND_SCALES))
-    for _, _, ridge in sorted(found, key=_error)[: settings.TREND_SHAPES]:
-        for factor in factors[1:]:
-            tried(with_factor(ridge.kernel, factor, some))
-    best = min((one for one in found if one.ridge.kernel.is_smooth), key=_error)
-    if rows.shape[1] <= settings.TREND_TURN_COLUMNS and (folds.of_row < 0).any():
-        base = best.ridge.kernel.factor
-        for power in settings.TREND_TURN_POWERS:
-            turned = with_factor(best.ridge.kernel, directions(best, rows, base, power), some)
-            if tried(turned) > (1.0 - settings.TREND_TURN_GAIN) * best.error:
-                found.pop()
-                break
-            best = found[-1]
-    more = rows[: min(settings.TREND_FINAL_LANDMARKS, max(rows.shape[0] // 2, 1))]
+    half = max(rows.shape[0] // 2, 1)
+    found = _tried_kernels(plain, factors, rows, Y, weight, folds, half)
+    more = rows[: min(settings.TREND_FINAL_LANDMARKS, half)]
     finals: list[tuple[float, int, float, _Ridge]] = []
-    for before, alpha, ridge in sorted(found, key=_error)[: settings.TREND_FINALISTS]:
+    for before, alpha, ridge in found[: settings.TREND_FINALISTS]:
         kernel = ridge.kernel.around(more)
         size = float(np.sqrt(np.mean(np.sum(kernel.landmarks**2, axis=1))))
         linear = settings.TREND_LINEAR / size if size > 0.0 else 0.0
@@ -170,6 +142,50 @@ def choose_kernel(
         if with_linear < (1.0 - settings.TREND_LINEAR_GAIN) * least:
             return kernel, penalty
     return replace(kernel, linear=0.0), alpha
+
+
+def _tried_kernels(
+    plain: Trend,
+    factors: Sequence[FloatArray],
+    rows: FloatArray,
+    Y: FloatArray,
+    weight: FloatArray,
+    folds: Folds,
+    most_landmarks: int,
+) -> list[_Tried]:
+    """Return kernels that were tried with few landmarks, the best ones first.
+
+    All widths are tried at the first of the factors, those of Laplace kernels downhill from the
+    middle one. The best of them are tried at the other factors, and the best smooth kernel along
+    other directions, as long as its error falls.
+    """
+    some = rows[: min(settings.TREND_SAMPLE_LANDMARKS, most_landmarks)]
+    found: list[_Tried] = []
+
+    def error(kernel: Trend) -> float:
+        ridge = _Ridge(kernel.around(some), rows, Y, weight, folds)
+        found.append(_Tried(*ridge.lowest(3, 2), ridge))
+        return found[-1].error
+
+    def laplace(k: int) -> float:
+        return error(replace(plain, lifetimes=settings.TREND_SCALES[k] * plain.lifetimes))
+
+    for scale in settings.TREND_SMOOTH_SCALES:
+        error(smooth(plain, scale, some))
+    downhill(cache(laplace), 1, len(settings.TREND_SCALES))
+    for _, _, ridge in sorted(found, key=_error)[: settings.TREND_SHAPES]:
+        for factor in factors[1:]:
+            error(with_factor(ridge.kernel, factor, some))
+    best = min((one for one in found if one.ridge.kernel.is_smooth), key=_error)
+    if rows.shape[1] <= settings.TREND_TURN_COLUMNS and (folds.of_row < 0).any():
+        base = best.ridge.kernel.factor
+        for power in settings.TREND_TURN_POWERS:
+            turned = with_factor(best.ridge.kernel, directions(best, rows, base, power), some)
+            if error(turned) > (1.0 - settings.TREND_TURN_GAIN) * best.error:
+                found.pop()
+                break
+            best = found[-1]
+    return sorted(found, key=_error)
 
 
 class _Tried(NamedTuple):
