@@ -72,9 +72,6 @@ KERNEL_ROWS = 256  # rows of a kernel matrix changed at once; the matrix may fil
 FIT_DENSE_SIZE = 2000  # beyond, conjugate gradients are faster than one Cholesky factor
 LOG_DET_DENSE_SIZE = 8000  # 512 MB, for one number
 VARIANCE_DENSE_SIZE = 10_000  # 800 MB, made once and kept for all predictions
-# Rows up to which a fit uses one thread of the BLAS: 300 rows then take 0.8 s instead of 1.8 on two
-# cores, and half as much CPU.
-ONE_THREAD_ROWS = 20_000
 ONE_THREAD_SIZE = 1500  # below, the threads of a BLAS mostly wait for each other
 FEW_ALPHAS = 5  # so many Cholesky factors take the time of one eigendecomposition
 

@@ -37,11 +37,11 @@ from mondrian_kernel._model.trend import Trend
 from mondrian_kernel._model.trend_fit import bounded, choose_kernel, downhill, landmark_kernel
 from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_ranges
-from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
+from mondrian_kernel._trees.threads import Tell, no_one, one_blas_thread
 from mondrian_kernel._typing import FloatArray
 
 
-@few_blas_threads
+@one_blas_thread
 def fit_classes(
     rows: FloatArray,
     labels: NDArray[np.intp],

@@ -27,7 +27,7 @@ from mondrian_kernel._path.driver import Stages
 from mondrian_kernel._trees.checks import check_budget, check_memory, check_ranges
 from mondrian_kernel._trees.growth import Growth
 from mondrian_kernel._trees.levels import Levels, grow_trees
-from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
+from mondrian_kernel._trees.threads import Tell, no_one, one_blas_thread
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 
@@ -62,7 +62,7 @@ class KernelFit:
         return self.folds.held_out
 
 
-@few_blas_threads
+@one_blas_thread
 def fit_kernel(
     rows: FloatArray,
     Y: FloatArray,

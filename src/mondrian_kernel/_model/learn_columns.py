@@ -12,13 +12,13 @@ from scipy.linalg import lapack
 
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._model.columns import Columns, Metric, rank_table, significant
-from mondrian_kernel._trees.threads import Tell, few_blas_threads, no_one
+from mondrian_kernel._trees.threads import Tell, no_one, one_blas_thread
 from mondrian_kernel._typing import FloatArray
 
 SQRT_12 = float(np.sqrt(12.0))  # ranks in units of their standard deviation
 
 
-@few_blas_threads
+@one_blas_thread
 def learn_columns(
     rows: FloatArray,
     Y: FloatArray,

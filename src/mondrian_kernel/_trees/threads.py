@@ -9,14 +9,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, wraps
 from itertools import pairwise
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 from mondrian_kernel import _settings as settings
-from mondrian_kernel._typing import FloatArray
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -99,18 +98,15 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def few_blas_threads(
-    fit: Callable[Concatenate[FloatArray, P], T],
-) -> Callable[Concatenate[FloatArray, P], T]:
-    """Let a function whose first argument are rows use one thread of the BLAS where these are few.
+def one_blas_thread(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function use one thread of the BLAS; several would mostly wait for each other.
 
-    The threads would mostly wait for each other.
+    So its result does not depend on the number of cores either.
     """
 
-    @wraps(fit)
-    def limited(rows: FloatArray, /, *args: P.args, **options: P.kwargs) -> T:
-        n_threads = 1 if rows.shape[0] <= settings.ONE_THREAD_ROWS else None
-        with _libraries().limit(limits=n_threads, user_api="blas"):
-            return fit(rows, *args, **options)
+    @wraps(function)
+    def limited(*args: P.args, **options: P.kwargs) -> T:
+        with _libraries().limit(limits=1, user_api="blas"):
+            return function(*args, **options)
 
     return limited
