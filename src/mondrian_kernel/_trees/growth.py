@@ -192,8 +192,8 @@ class Block:
             self.order,
             self.links,
             self.cut,
-            stack=Clocks._make(_longer(a[::-1], settings.SPARE_NODES) for a in self.open),
-            rest=Clocks._make(_longer(a[:0], n_open + settings.SPARE_NODES) for a in self.open),
+            stack=Clocks._make(longer(a[::-1], settings.SPARE_NODES) for a in self.open),
+            rest=Clocks._make(longer(a[:0], n_open + settings.SPARE_NODES) for a in self.open),
             size=np.array([self.n_nodes, n_open, 0], np.int64),
             spare=np.empty(self.order.shape[1], np.int32),
         )
@@ -212,7 +212,7 @@ class Block:
         return 1 + 2 * np.bincount(tree, minlength=self.order.shape[0])
 
 
-def _longer(array: NDArray[Any], room: int) -> NDArray[Any]:
+def longer(array: NDArray[Any], room: int) -> NDArray[Any]:
     """Return a copy with ``room`` more entries, which are not set."""
     longer = np.empty((array.shape[0] + room, *array.shape[1:]), array.dtype)
     longer[: array.shape[0]] = array
@@ -224,9 +224,9 @@ def _with_room(trees: GrowingTrees) -> GrowingTrees:
     n_nodes, n_stacked, n_resting = trees.size.tolist()
     if n_nodes + 2 > trees.links.shape[0]:
         room = n_nodes + settings.SPARE_NODES
-        trees = trees._replace(links=_longer(trees.links, room), cut=_longer(trees.cut, room))
+        trees = trees._replace(links=longer(trees.links, room), cut=longer(trees.cut, room))
     if n_stacked + 1 > trees.stack.node.size:
-        trees = trees._replace(stack=Clocks._make(_longer(a, n_stacked) for a in trees.stack))
+        trees = trees._replace(stack=Clocks._make(longer(a, n_stacked) for a in trees.stack))
     if n_resting + 1 > trees.rest.node.size:
-        trees = trees._replace(rest=Clocks._make(_longer(a, n_resting) for a in trees.rest))
+        trees = trees._replace(rest=Clocks._make(longer(a, n_resting) for a in trees.rest))
     return trees

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mondrian_kernel import _settings as settings
 from mondrian_kernel._kernels.tables import STEP, Clocks
 from mondrian_kernel._trees.checks import check_ranges
-from mondrian_kernel._trees.growth import Block, Growth, _longer
+from mondrian_kernel._trees.growth import Block, Growth, longer
 from mondrian_kernel._trees.trees import Trees
 from mondrian_kernel._typing import FloatArray, IntArray
 from mondrian_kernel.dask.blocks import Blocks, Rows
@@ -316,7 +316,7 @@ def _appended(table: NDArray[Any], n_used: int, rows: NDArray[Any]) -> NDArray[A
     """Write rows after those of a table that are in use; a table that is too short is doubled."""
     n = n_used + rows.shape[0]
     if n > table.shape[0]:
-        table = _longer(table[:n_used], 2 * n - n_used)
+        table = longer(table[:n_used], 2 * n - n_used)
     table[n_used:n] = rows
     return table
 
